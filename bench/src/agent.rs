@@ -289,7 +289,7 @@ fn watch(
 
 /// Both sides tick at multiples of the period in wall-clock time, so a cut in the middle between two ticks
 /// splits no tick.
-fn sleep_to_middle_of(period: Duration) {
+pub fn sleep_to_middle_of(period: Duration) {
     let period = period.as_nanos();
     let into = wall_clock().as_nanos() % period;
     std::thread::sleep(Duration::from_nanos(((period + period / 2 - into) % period) as u64));
@@ -331,7 +331,8 @@ pub fn sum_of(metrics: &str, family: &str) -> Option<f64> {
 }
 
 /// A number in a JSON object.
-fn number_in(report: &str, name: &str) -> Option<f64> {
+/// A number of a report, which is a JSON object; `None` if it is not there.
+pub fn number_in(report: &str, name: &str) -> Option<f64> {
     serde_json::from_str::<serde_json::Value>(report).ok()?.get(name)?.as_f64()
 }
 

@@ -1,4 +1,4 @@
-//! The gatherer on the JVM beside ours, C and OSHI, on the same files and in turns; then the benchmarks of `java/bench`
+//! The gatherer on the JVM beside ours, C and OSHI, on the same files and in turns or at a fixed rate; then the benchmarks of `java/bench`
 //! by JMH.
 
 use crate::section::{Section, Suite};
@@ -6,6 +6,7 @@ use crate::section::{Section, Suite};
 mod jmh;
 mod jvm;
 mod ladder;
+mod paced;
 mod peers;
 mod table;
 
@@ -25,6 +26,12 @@ pub static SUITE: Suite = Suite {
             seconds: (90, 40),
             about: "the paper's ways to read /proc/meminfo, in Java",
             run: ladder::run,
+        },
+        Section {
+            name: "paced",
+            seconds: (560, 120),
+            about: "the JVM at 1 to 1,000 Hz beside a C loop and ours:\nCPU, missed ticks, pauses, memory, cold start",
+            run: paced::run,
         },
         Section { name: "peers", seconds: (90, 40), about: "the same values through OSHI", run: peers::run },
         Section {

@@ -21,6 +21,15 @@ pub const STEPS: [(&str, &str, f64); 4] = [
     ("kept", "file kept open", 33_855.0),
 ];
 
+/// CPU seconds an hour that the paper states for its monitor at 50 Hz.
+pub const PAPER_HOUR_AT_50_HZ: f64 = 5.0;
+
+/// CPU seconds in a time of `seconds` at `rate`, by the paper's fastest way: of /proc/meminfo alone.
+pub fn paper_seconds(rate: f64, seconds: f64) -> f64 {
+    let [.., (_, _, fastest)] = STEPS;
+    rate * seconds / fastest
+}
+
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let pinned = Pinned::here()?;

@@ -88,7 +88,7 @@ pub fn interleave(
 }
 
 /// `0 1 2 2 1 0` for each pair.
-fn order(contenders: usize, pairs: usize) -> impl Iterator<Item = usize> {
+pub fn order(contenders: usize, pairs: usize) -> impl Iterator<Item = usize> {
     (0..pairs).flat_map(move |_| (0..contenders).chain((0..contenders).rev()))
 }
 

@@ -88,11 +88,22 @@ impl Program {
 
     /// Requests a batch of `request`, which takes `span`.
     pub fn batch(&mut self, request: &str, span: Duration) -> Result<Batch, BenchError> {
+        let answer = self.ask(&format!("{request} {}", span.as_millis().max(1)))?;
+        parse_batch(&answer).ok_or_else(|| self.refused(&answer))
+    }
+
+    /// Sends a line and returns the program's answer to it.
+    pub fn ask(&mut self, request: &str) -> Result<String, BenchError> {
         let Some(requests) = self.requests.as_mut() else { return Err(failed(&self.name, "has ended")) };
-        writeln!(requests, "{request} {}", span.as_millis().max(1)).map_err(|e| failed(&self.name, e))?;
+        writeln!(requests, "{request}").map_err(|e| failed(&self.name, e))?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer).map_err(|e| failed(&self.name, e))?;
-        parse_batch(&answer).ok_or_else(|| failed(&self.name, format!("answered '{}'", answer.trim())))
+        Ok(answer)
+    }
+
+    /// The error for an answer that is not of the form expected.
+    pub fn refused(&self, answer: &str) -> BenchError {
+        failed(&self.name, format!("answered '{}'", answer.trim()))
     }
 }
 

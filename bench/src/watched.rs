@@ -36,6 +36,8 @@ pub struct Held {
     pub anonymous_kb: u64,
     /// `RssShmem` in kB.
     pub shared_kb: u64,
+    /// `VmRSS` in kB: everything that it holds in memory.
+    pub resident_kb: u64,
     /// Threads.
     pub threads: u64,
 }
@@ -103,6 +105,7 @@ impl Watched {
         Ok(Held {
             anonymous_kb: field(&status, "RssAnon").unwrap_or(0),
             shared_kb: field(&status, "RssShmem").unwrap_or(0),
+            resident_kb: field(&status, "VmRSS").unwrap_or(0),
             threads: field(&status, "Threads").unwrap_or(0),
         })
     }

@@ -20,6 +20,9 @@ const JDKS: &str = "/usr/lib/jvm";
 /// The class that takes turns.
 const TURNS: &str = "dev.kilohertz.gather.Turns";
 
+/// The class that gathers at a fixed rate.
+const PACED: &str = "dev.kilohertz.gather.Paced";
+
 /// Native calls have to be allowed.
 pub const NATIVE: &str = "--enable-native-access=ALL-UNNAMED";
 
@@ -66,6 +69,13 @@ impl Jvm {
     /// The jar.
     pub fn jar(&self) -> &Path {
         &self.jar
+    }
+
+    /// A command that gathers at a fixed rate, in a JVM with these flags; its own arguments follow.
+    pub fn paced(&self, flags: &[&str]) -> Command {
+        let mut command = self.java();
+        command.args(flags).args([NATIVE, "-cp"]).arg(&self.jar).arg(PACED);
+        command
     }
 
     /// A program that takes turns. It has the captured texts in `frames`.

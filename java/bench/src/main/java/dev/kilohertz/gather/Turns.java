@@ -31,7 +31,7 @@ public final class Turns {
 
     /** One call of a way. */
     @FunctionalInterface
-    private interface Way {
+    interface Way {
         long call() throws IOException;
     }
 
@@ -130,7 +130,7 @@ public final class Turns {
         };
     }
 
-    private static Way all() {
+    static Way all() {
         Room room = new Room();
         Source[] sources = new Source[Catalogue.FILES.size()];
         for (int number = 0; number < sources.length; number++) {
@@ -144,7 +144,7 @@ public final class Turns {
         };
     }
 
-    private static Way take(boolean nativeAccess) {
+    static Way take(boolean nativeAccess) {
         Gatherer gatherer = Gatherer.with().window(Duration.ZERO).nativeAccess(nativeAccess).open();
         Sample sample = gatherer.sample();
         gatherer.series().forEach(series -> sample.find(series.toString()));

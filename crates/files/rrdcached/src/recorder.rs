@@ -398,6 +398,8 @@ fn part(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -405,11 +407,11 @@ mod tests {
         assert_eq!(part("cpu.user[3]"), "cpu.user%5B3%5D");
         assert_eq!(part("net.rx_bytes"), "net.rx_bytes");
         let names = ["", ".", "..", "../x", "a/b", "a%2Fb", "a\0b", "-", "ä", " "];
-        let parts: std::collections::HashSet<String> = names.iter().map(|name| part(name)).collect();
+        let parts: HashSet<String> = names.iter().map(|name| part(name)).collect();
         assert_eq!(parts.len(), names.len());
         assert!(parts.iter().all(|part| !part.contains(['/', '\0']) && !part.starts_with('.')));
         let long = ["x".repeat(5000), "x".repeat(5001), "/".repeat(300)];
-        let parts: std::collections::HashSet<String> = long.iter().map(|name| part(name)).collect();
+        let parts: HashSet<String> = long.iter().map(|name| part(name)).collect();
         assert!(parts.len() == 3 && parts.iter().all(|part| part.len() <= PART_MAX));
     }
 }

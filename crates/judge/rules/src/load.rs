@@ -37,15 +37,16 @@ impl RuleSet {
             return Err(RulesError::NoFile);
         }
         for path in files {
-            match read(&path) {
+            let text = match read(&path) {
                 // The errors of the other files of its directory are found, too.
                 Err(RulesError::Read { source, .. }) if !paths.contains(&path) => {
-                    findings.add(Severity::Error, &path, None, format!("it cannot be read: {source}"));
+                    Text::Unfit(format!("it cannot be read: {source}"))
                 }
-                read => match read? {
-                    Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
-                    Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
-                },
+                read => read?,
+            };
+            match text {
+                Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
+                Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
             }
         }
         let rules = set.groups().map(|group| group.rules.len()).sum::<usize>();

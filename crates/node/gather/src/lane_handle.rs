@@ -1,6 +1,7 @@
 //! A lane, for other threads of the agent's process: its ring, the meaning of its slots, and a bell for every
 //! row. A link sends rows through it. It does not touch the gather thread's own data.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -29,7 +30,7 @@ impl Lanes {
     pub fn all(&self) -> Vec<LaneHandle> {
         let take = |view: &Arc<LaneView>| {
             view.readers.fetch_add(1, Ordering::Relaxed);
-            LaneHandle { view: view.clone(), inbox: self.query.inbox().clone() }
+            LaneHandle { ring: LaneRing { view: view.clone() }, inbox: self.query.inbox().clone() }
         };
         self.query.lanes().iter().map(take).collect()
     }
@@ -42,7 +43,7 @@ impl Lanes {
     /// Nothing matches, the rate is above the agent's ceiling, there are too many lanes, or the agent has ended.
     pub fn follow(&self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<LaneHandle, QueryError> {
         let (view, _) = self.query.follow(patterns, Some(rate), exact, None)?;
-        Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+        Ok(LaneHandle { ring: LaneRing { view }, inbox: self.query.inbox().clone() })
     }
 
     /// The lane of a channel: its handler takes the readings at this rate, and makes the lane's rows of them. What it holds counts for
@@ -59,7 +60,7 @@ impl Lanes {
         wanted_by: WantedBy,
     ) -> Result<LaneHandle, QueryError> {
         let (view, _) = self.query.follow(patterns, Some(rate), exact, Some((channel, wanted_by)))?;
-        Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+        Ok(LaneHandle { ring: LaneRing { view }, inbox: self.query.inbox().clone() })
     }
 
     /// Changes when a channel that was refused for now may be possible ([`QueryError::is_for_now`]).
@@ -73,7 +74,7 @@ impl Lanes {
     /// Nothing matches, there are too many lanes, or the agent has ended.
     pub fn on_demand(&self, patterns: &[Pattern]) -> Result<LaneHandle, QueryError> {
         let (view, _) = self.query.follow(patterns, None, true, None)?;
-        Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+        Ok(LaneHandle { ring: LaneRing { view }, inbox: self.query.inbox().clone() })
     }
 }
 
@@ -84,7 +85,8 @@ pub struct LaneRing {
 }
 
 impl LaneRing {
-    /// The lane's name: `base`, `channel.hot`.
+    /// The lane's name: `base`, `local`, `fixed-100Hz`, `boost1`, `channel.hot`. A new lane may get the name of a closed one; its
+    /// epoch differs.
     pub fn name(&self) -> &str {
         self.view.name.name()
     }
@@ -94,7 +96,8 @@ impl LaneRing {
         self.view.ring.label().epoch
     }
 
-    /// The generation of the present schema, or of the last one.
+    /// The generation of the present schema, or of the last one. It changes when the agent gives slots back, before the first block
+    /// of the new generation; the ring goes on holding blocks of older ones, with their schemas.
     pub fn generation(&self) -> u32 {
         self.view.generation()
     }
@@ -104,7 +107,7 @@ impl LaneRing {
         self.view.period()
     }
 
-    /// Whether it has the rows of a channel.
+    /// Whether it has the rows of a channel, which come when the channel's handler says so.
     pub fn is_channel(&self) -> bool {
         self.view.is_channel
     }
@@ -129,7 +132,7 @@ impl LaneRing {
         self.view.ended().map(|ended| clock::boot().since(ended))
     }
 
-    /// The ring.
+    /// The ring; clone it to keep it. The reader of a closed lane finds no new rows.
     pub fn reader(&self) -> &Reader {
         &self.view.ring
     }
@@ -137,88 +140,60 @@ impl LaneRing {
 
 /// A lane. It stays open as long as the handle lives.
 pub struct LaneHandle {
-    view: Arc<LaneView>,
+    ring: LaneRing,
     inbox: Arc<Inbox>,
+}
+
+/// What can be read of it as long as its ring lives.
+impl Deref for LaneHandle {
+    type Target = LaneRing;
+
+    fn deref(&self) -> &LaneRing {
+        &self.ring
+    }
 }
 
 impl LaneHandle {
     /// Its ring, without what keeps it open.
     pub fn ring_of(&self) -> LaneRing {
-        LaneRing { view: self.view.clone() }
+        self.ring.clone()
     }
 
-    /// Requests a row of an on-demand lane, gathered from now on; [`LaneHandle::answered`] shows when it is
+    /// Requests a row of an on-demand lane, gathered from now on; [`LaneRing::answered`] shows when it is
     /// in the ring.
     ///
     /// # Errors
     /// The agent has ended, or too many requests wait.
     pub fn now(&self, ask: u32) -> Result<(), QueryError> {
-        self.inbox.put(Request::Now { lane: self.view.clone(), ask })
-    }
-
-    /// The newest demand that a row in the ring answers; 0: none.
-    pub fn answered(&self) -> u32 {
-        self.view.answered()
+        self.inbox.put(Request::Now { lane: self.ring.view.clone(), ask })
     }
 
     /// Its number in block headers. A new lane may get the number of a lane that closed long ago.
     pub fn number(&self) -> u16 {
-        self.view.ring.label().number
-    }
-
-    /// Its name: `base`, `local`, `fixed-100Hz`, `boost1`. A new lane may get the name of a closed one; its
-    /// epoch differs.
-    pub fn name(&self) -> &str {
-        self.view.name.name()
-    }
-
-    /// A random number from the ring's creation; row numbers run within it.
-    pub fn epoch(&self) -> u64 {
-        self.view.ring.label().epoch
-    }
-
-    /// The generation of the present schema. It changes when the agent gives slots back, before the first block
-    /// of the new generation; the ring goes on holding blocks of older ones, with their schemas.
-    pub fn generation(&self) -> u32 {
-        self.view.generation()
-    }
-
-    /// Whether it has the rows of a channel, which come when the channel's handler says so.
-    pub fn is_channel(&self) -> bool {
-        self.view.is_channel
-    }
-
-    /// The current time between two rows.
-    pub fn period(&self) -> Nanos {
-        self.view.period()
+        self.ring.view.ring.label().number
     }
 
     /// The rate that was requested when the lane was opened, as a period.
     pub fn asked(&self) -> Nanos {
-        self.view.asked
-    }
-
-    /// Its ring; clone it to keep it. The reader of a closed lane finds no new rows.
-    pub fn reader(&self) -> &Reader {
-        &self.view.ring
+        self.ring.view.asked
     }
 
     /// The bytes of the present generation's schema (docs/block.md, "The schema"). Within a generation they only
     /// grow, and always before a block with new slots begins.
     pub fn schema_bytes(&self) -> u64 {
-        self.view.ring.schema_bytes(self.generation()).unwrap_or(0)
+        self.ring.view.ring.schema_bytes(self.generation()).unwrap_or(0)
     }
 
     /// Appends bytes of the present generation's schema from `from` on, at most `most`, to `out`; returns how
     /// many. A caller that needs several pieces of one generation asks the ring for them
-    /// ([`LaneHandle::reader`]), since the present generation may change in between.
+    /// ([`LaneRing::reader`]), since the present generation may change in between.
     pub fn schema(&self, from: u64, most: usize, out: &mut Vec<u8>) -> usize {
-        self.view.ring.schema(self.generation(), from, most, out).unwrap_or(0)
+        self.ring.view.ring.schema(self.generation(), from, most, out).unwrap_or(0)
     }
 
     /// The meaning of the slots, for this process; the same `Arc` until they change.
     pub fn series(&self) -> Arc<Vec<Series>> {
-        self.view.series()
+        self.ring.view.series()
     }
 
     /// Adds 1 to an eventfd after every row, until the prompt is dropped. The descriptor should be
@@ -241,13 +216,13 @@ impl LaneHandle {
     }
 
     fn ring(&self, bell: Bell) -> Result<Prompt, QueryError> {
-        Prompt::new(self.view.clone(), &self.inbox, bell)
+        Prompt::new(self.ring.view.clone(), &self.inbox, bell)
     }
 }
 
 impl Drop for LaneHandle {
     fn drop(&mut self) {
-        self.view.readers.fetch_sub(1, Ordering::Relaxed);
+        self.ring.view.readers.fetch_sub(1, Ordering::Relaxed);
         // If the gather thread has ended, there is nothing left to close.
         let _ = self.inbox.put(Request::Gone);
     }

@@ -498,7 +498,7 @@ fn a_link_finds_rows_and_what_they_mean_in_every_lane() {
     let rate = "20ms".parse().unwrap();
     let agent = Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan("/") }).unwrap();
     let lanes = agent.lanes();
-    let names: Vec<&str> = lanes.iter().map(LaneHandle::name).collect();
+    let names: Vec<&str> = lanes.iter().map(|lane| lane.name()).collect();
     assert_eq!(names, ["base", "local"]);
     assert_ne!(lanes[0].epoch(), lanes[1].epoch());
     for lane in &lanes {

@@ -123,7 +123,7 @@ fn slots_are_given_back_while_readers_follow_and_history_keeps_what_was() {
         let is_of_file = |series: &&Series| of_file.iter().any(|metric| metric.name == series.metric.name);
         series.iter().filter(is_of_file).count()
     };
-    assert_eq!(lanes.iter().map(LaneHandle::generation).max(), Some(1));
+    assert_eq!(lanes.iter().map(|lane| lane.generation()).max(), Some(1));
 
     show(&place, 0..3);
     for lane in &lanes {

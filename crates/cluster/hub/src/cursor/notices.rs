@@ -8,8 +8,8 @@ use super::Cursor;
 use crate::clock;
 
 impl Cursor {
-    /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever the lane becomes slower than asked, or
-    /// runs as asked again.
+    /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever
+    /// the lane becomes slower than asked, or runs as asked again.
     pub fn take_notice(&mut self) -> Option<Notice> {
         let number = self.subscribed?;
         let node = self.node.lock();

@@ -54,8 +54,8 @@ impl Here {
     }
 
     /// The first row of a channel's lane that is wanted, if rows before those that come now are, and whether they are wanted in case
-    /// that somebody lacks them: perhaps nobody does. A channel that is kept goes on where the store ends. Soon after the start of this hub, a hub above may lack what came while this one was away: nodes go on with a
-    /// channel for that long.
+    /// that somebody lacks them: perhaps nobody does. A channel that is kept goes on where the store ends. Soon after the start of this
+    /// hub, a hub above may lack what came while this one was away: nodes go on with a channel for that long.
     fn wants_from(
         &self,
         channel: &FollowedChannel,

@@ -139,7 +139,8 @@ impl Evaluator {
         is_wanted: &dyn Fn(&SavedAlert) -> bool,
     ) -> Vec<LabelSet> {
         let Some(restored_from) = self.restored_from else { return Vec::new() };
-        let ended_since = |alert: &&SavedAlert| alert.last_end().is_some_and(|end| end > restored_from);
+        let last_end = |alert: &SavedAlert| restored(alert).and_then(|alert| alert.last_end());
+        let ended_since = |alert: &&SavedAlert| last_end(alert).is_some_and(|end| end > restored_from);
         let mut forgotten = Vec::new();
         for of_rule in &saved.rules {
             let ended = of_rule.alerts.iter().filter(ended_since).filter(|alert| is_wanted(alert));

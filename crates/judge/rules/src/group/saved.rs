@@ -232,13 +232,6 @@ impl SavedGroup {
     }
 }
 
-impl SavedAlert {
-    /// See [`Alert::last_end`].
-    pub(super) fn last_end(&self) -> Option<i64> {
-        if self.state == AlertState::Inactive.as_str() { self.resolved_at } else { self.ended_before }
-    }
-}
-
 impl Evaluator {
     /// What is to be saved; `None`: nothing is known of its alerts so far.
     pub fn save(&self) -> Option<SavedGroup> {

@@ -13,9 +13,8 @@ use khz_model::calendar::utc;
 
 use crate::role::agent::lanes::{AgentLane, ChannelWish};
 
-/// Rings that are kept, the newest: as many as channels that a hub keeps (`khz_channel::limits::KEPT_MAX`). Each has the rows of a
-/// minute at most.
-const FORMER_MAX: usize = 16;
+/// Rings that are kept, the newest: as many as channels that a hub keeps. Each has the rows of a minute at most.
+const FORMER_MAX: usize = khz_channel::limits::KEPT_MAX;
 
 /// A hub that is back asks for its channels at once, and gets the rows of former lanes within this time.
 const FETCHED_WITHIN: Duration = Duration::from_secs(60);

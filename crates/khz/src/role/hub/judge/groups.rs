@@ -16,7 +16,7 @@ use khz_rules::{
 
 use super::asked::Asked;
 use super::numbers::Numbers;
-use super::passed::{Complaint, Passed, bounded, for_people, name_of};
+use super::passed::{Complaint, Passed, bounded, for_people, name_of, texts};
 use super::peers::PeerWord;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
@@ -359,8 +359,8 @@ impl Groups {
         word: &PeerWord,
         taken_at: Option<i64>,
         is_wanted: &dyn Fn(&Labels) -> bool,
-    ) -> Vec<LabelSet> {
-        let mut all = Vec::new();
+    ) -> BTreeSet<Labels> {
+        let mut all = BTreeSet::new();
         let is_meant = |labels: &LabelSet| is_wanted(&texts(labels));
         for number in 0..self.all.len() {
             if !self.all[number].evaluator.is_restored() {
@@ -375,7 +375,7 @@ impl Groups {
                 judged.is_stale |= !forgotten.is_empty();
                 forgotten
             });
-            all.extend(forgotten.unwrap_or_default());
+            all.extend(forgotten.unwrap_or_default().iter().map(texts));
         }
         self.has_changed |= !all.is_empty();
         all
@@ -495,10 +495,6 @@ impl Groups {
     pub fn external_url(&self) -> &str {
         &self.settings.external_url
     }
-}
-
-fn texts(labels: &LabelSet) -> Labels {
-    labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use khz_hub::RecordedSeries;
+use khz_notify::Labels;
 use khz_promql::LabelSet;
 use khz_rules::limits::{LOGGED_ERROR_BYTES_MAX, LOGGED_VALUE_BYTES_MAX};
 use khz_rules::{Alert, Change, Group, Pass};
@@ -162,10 +163,9 @@ impl Passed {
 
 /// An alert as those get it who tell people, and those who act.
 pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_notify::Alert {
-    let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
     let annotations = alert.annotations.iter().map(|(name, value)| (name.to_string(), value.clone()));
     khz_notify::Alert {
-        labels: alert.labels.iter().map(text).collect(),
+        labels: texts(&alert.labels),
         annotations: annotations.collect(),
         starts_at: alert.fired_at.unwrap_or(alert.active_at),
         fired_here_at: alert.fired_here_at,
@@ -173,6 +173,11 @@ pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_n
         ends_at: alert.resolved_at,
         generator_url: if expr.is_empty() { String::new() } else { link(external_url, expr) },
     }
+}
+
+/// Labels as those have them who tell people.
+pub(super) fn texts(labels: &LabelSet) -> Labels {
+    labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// The page of an expression.

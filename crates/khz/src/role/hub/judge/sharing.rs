@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use khz_ask::ForeignServer;
 use khz_model::NodeName;
 use khz_notify::{Alert, Labels, Notifier, ToldLine};
-use khz_promql::LabelSet;
 use khz_rules::{Board, Handover, NODE_LABEL, Saved, SavedAlert, Share, Word};
 
 use super::clock::now;
@@ -375,7 +374,7 @@ impl Sharing {
                     if !alert.is_firing() {
                         self.firings.end(&alert);
                     }
-                    // Whoever told people of this firing has acted on it, too.
+                    // The hub that told people of this firing has acted on it, too.
                     let acts = if known.is_empty() { &mut decided.acted } else { &mut decided.done };
                     acts.push(alert.clone());
                     decided.known.extend(known);
@@ -468,14 +467,11 @@ fn release(outside: &dyn Outside, nodes: &BTreeSet<Arc<str>>) {
 }
 
 /// Another hub tells people that these alerts are over.
-fn forget(outside: &dyn Outside, ended: &[LabelSet]) {
-    if ended.is_empty() {
-        return;
+fn forget(outside: &dyn Outside, ended: &BTreeSet<Labels>) {
+    if !ended.is_empty() {
+        tracing::info!("{} ended at another hub while this one was away", counted(ended.len(), "alert"));
+        outside.release(&|labels| ended.contains(labels));
     }
-    tracing::info!("{} ended at another hub while this one was away", counted(ended.len(), "alert"));
-    let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
-    let ended: BTreeSet<Labels> = ended.iter().map(|labels| labels.iter().map(text).collect()).collect();
-    outside.release(&|labels| ended.contains(labels));
 }
 
 /// People know what another hub has told them.

@@ -8,6 +8,7 @@ mod jvm;
 mod ladder;
 mod paced;
 mod peers;
+mod snapshot;
 mod table;
 
 /// The suite and its sections.
@@ -29,11 +30,17 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "paced",
-            seconds: (560, 120),
+            seconds: (920, 130),
             about: "the JVM at 1 to 1,000 Hz beside a C loop and ours:\nCPU, missed ticks, pauses, memory, cold start",
             run: paced::run,
         },
         Section { name: "peers", seconds: (90, 40), about: "the same values through OSHI", run: peers::run },
+        Section {
+            name: "snapshot",
+            seconds: (80, 30),
+            about: "a value out of shared memory, ns; needs root and /dev/fuse",
+            run: snapshot::run,
+        },
         Section {
             name: "jmh",
             seconds: (600, 150),

@@ -157,6 +157,8 @@ static SUITES: [&Suite; 13] = [
 ];
 
 fn main() -> ExitCode {
+    // Parts of khz that run in this process have its settings of memory.
+    khz_door::heap::settle();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {

@@ -121,7 +121,9 @@ impl Plot<'_> {
         match self.scale {
             Scale::Even => {
                 let top = round_up(values.into_iter().fold(0.0, f64::max).max(1e-3));
-                let marks = (0..=4).map(|tick| top * f64::from(tick) / 4.0).collect();
+                // Without the dust of floating-point numbers: 0.3, not 0.30000000000000004.
+                let mark = |tick| (top * f64::from(tick) / 4.0 * 1e9).round() / 1e9;
+                let marks = (0..=4).map(mark).collect();
                 (marks, Box::new(move |value| value / top))
             }
             Scale::Logarithmic => {

@@ -23,7 +23,7 @@ pub fn compile(name: &str) -> Result<PathBuf, BenchError> {
 }
 
 /// The same, linked with `libraries` (`-lNAME`).
-fn compile_with(name: &str, libraries: &[&str]) -> Result<PathBuf, BenchError> {
+pub fn compile_with(name: &str, libraries: &[&str]) -> Result<PathBuf, BenchError> {
     let directory = build_directory()?.join("bench-c");
     std::fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
     let (source, target) = (sources().join(format!("{name}.c")), directory.join(name));

@@ -121,6 +121,12 @@ impl Watched {
         Ok((field(&text, "read_bytes").unwrap_or(0), field(&text, "write_bytes").unwrap_or(0)))
     }
 
+    /// Kills it, as a power cut would.
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+    }
+
     /// Sends SIGTERM, waits for the end, and returns the rest of `output`.
     pub fn end(mut self, mut output: ChildStdout) -> Result<String, BenchError> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(BenchError::call("kill"))?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::step;
 
 /// The files that khz reads, and those that identify the machine.
-const FILES: [&str; 21] = [
+const FILES: [&str; 36] = [
     "proc/stat",
     "proc/meminfo",
     "proc/loadavg",
@@ -28,6 +28,21 @@ const FILES: [&str; 21] = [
     "proc/sys/kernel/hostname",
     "proc/sys/kernel/domainname",
     "proc/sys/kernel/hung_task_detect_count",
+    "proc/net/snmp",
+    "proc/net/netstat",
+    "proc/net/snmp6",
+    "proc/net/sockstat",
+    "proc/net/sockstat6",
+    "proc/net/softnet_stat",
+    "proc/sys/fs/file-nr",
+    "proc/sys/kernel/random/entropy_avail",
+    "proc/sys/kernel/random/poolsize",
+    "proc/sys/net/netfilter/nf_conntrack_count",
+    "proc/sys/net/netfilter/nf_conntrack_max",
+    "proc/net/stat/nf_conntrack",
+    "proc/net/arp",
+    "proc/net/udp",
+    "proc/net/udp6",
     "etc/os-release",
 ];
 

@@ -46,6 +46,19 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
     ("dpkg", "dpkg", "the tests on virtual machines"),
 ];
 
+/// For the slow tests of .rrd files: rrdtool's own test scripts, and programs that write .rrd files.
+const FOR_RRD: [(&str, &str, &str); 9] = [
+    ("dpkg-source", "dpkg-dev", "the source package with rrdtool's own tests"),
+    ("dc", "dc", "rrdtool's own tests"),
+    ("collectd", "collectd-core", "the test of collectd's .rrd files"),
+    ("gmetad", "gmetad", "the test of Ganglia's .rrd files"),
+    ("gmond", "ganglia-monitor", "the test of Ganglia's .rrd files"),
+    ("/usr/share/munin/munin-update", "munin", "the test of Munin's .rrd files"),
+    ("munin-node", "munin-node", "the test of Munin's .rrd files"),
+    ("mrtg", "mrtg", "the test of MRTG's .rrd files"),
+    ("snmpd", "snmpd", "the test of MRTG's .rrd files"),
+];
+
 /// For `cargo xtask bench text`.
 const FOR_TEXT: [(&str, &str, &str); 1] =
     [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
@@ -72,6 +85,11 @@ pub fn install_for_static() -> Result<(), String> {
 /// The same for the tests on virtual machines.
 pub fn install_for_guests() -> Result<(), String> {
     install_missing(&FOR_GUESTS)
+}
+
+/// The same for the slow tests of .rrd files.
+pub fn install_for_rrd() -> Result<(), String> {
+    install_missing(&FOR_RRD)
 }
 
 /// The same for the benchmark of the hub.

@@ -82,6 +82,9 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
+    needs::install_for_rrd()?;
+    step::run("cargo test --release -p khz-rrdcached --test moving --quiet -- --ignored", &[], &[])?;
+    step::run("cargo test -p khz --test program --quiet -- --ignored rrdtools_tests", &[], &[])?;
     guest_tests()?;
     // About an hour: changes of the code that tests must notice.
     mutants::slow()

@@ -65,6 +65,8 @@ fn one_file(
     let (mut replayed, mut swing) = (Replayed::new(name)?, Swing::new());
     let mut contenders = [
         Contender::foreign("c load", |span| c.borrow_mut().batch(&format!("load {number}"), span)),
+        Contender::foreign("c total", |span| c.borrow_mut().batch(&format!("total {number}"), span)),
+        Contender::foreign("c parse", |span| c.borrow_mut().batch(&format!("parse {number}"), span)),
         java.contender("java load", &format!("load {number}"), warm)?,
         java.contender("java total", &format!("total {number}"), warm)?,
         Contender::call("total", || source.gather(&mut our_room).map(drop)),
@@ -106,8 +108,9 @@ fn nanos(turns: &[Turns], who: &str) -> String {
 }
 
 fn show_files(record: &mut Record, files: &[(&str, Vec<Turns>)]) {
-    let mut gathers = Table::new(&["file", "C load", "JVM load", "our total", "JVM total", "rate / ours"]);
-    let mut parses = Table::new(&["file", "our parse", "JVM parse", "quartiles", "time / ours"]);
+    let heads = ["file", "C load", "JVM load", "C total", "our total", "JVM total", "rate / ours"];
+    let mut gathers = Table::new(&heads);
+    let mut parses = Table::new(&["file", "C parse", "our parse", "JVM parse", "quartiles", "time / ours"]);
     for (name, turns) in files {
         let share = Spread::of(ratios(&costs(turns, "total"), &costs(turns, "java total")));
         let times = Spread::of(ratios(&costs(turns, "java parse"), &costs(turns, "parse")));
@@ -115,17 +118,18 @@ fn show_files(record: &mut Record, files: &[(&str, Vec<Turns>)]) {
         record.verdict(&format!("{name}: time of the JVM's parse / ours"), times, Bound::AtMost(PARSE));
         let (Some(share), Some(times)) = (share, times) else { continue };
         let path = format!("/proc/{name}");
-        let [c, load, ours, total, our_parse, parse] =
-            ["c load", "java load", "total", "java total", "parse", "java parse"]
+        let [c_load, load, c_total, ours, total, c_parse, our_parse, parse] =
+            ["c load", "java load", "c total", "total", "java total", "c parse", "parse", "java parse"]
                 .map(|who| nanos(turns, who));
-        gathers.row([path.clone(), c, load, ours, total, figure(share.median)]);
+        gathers.row([path.clone(), c_load, load, c_total, ours, total, figure(share.median)]);
         let quartiles = Spread::of(costs(turns, "java parse"))
             .map_or(String::new(), |one| format!("{}..{}", figure(one.lower * 1e3), figure(one.upper * 1e3)));
-        parses.row([path, our_parse, parse, quartiles, figure(times.median)]);
+        parses.row([path, c_parse, our_parse, parse, quartiles, figure(times.median)]);
     }
     record.show("## The five files on the JVM, hot: nanoseconds of CPU per call (medians)", &gathers);
     record.say(
-        "Load is a bare pread of the file kept open, on the JVM with a copy into an array. Total reads and parses.\n\
+        "Load is a bare pread of the file kept open, on the JVM with a copy into an array. Total reads and parses; C with\n\
+         an ordinary loop over digits, ours and the JVM differentially.\n\
          The JVM's CPU time is that of the calling thread, as everybody's.\n",
     );
     record.show("## Parses of the same captured texts: nanoseconds of CPU", &parses);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::client::batches;
 use super::daemons::{CONNECTIONS, Daemon, Setup, Side};
-use super::tree::{START, STEP, Tree};
+use super::tree::{START, STEP, Tree, shuffled};
 use crate::error::BenchError;
 use crate::program::build_directory;
 use crate::record::{Bound, Record};
@@ -72,16 +72,6 @@ fn each_size(
 fn settle(record: &Record, text: &str) {
     record.progress(text);
     rustix::fs::sync();
-}
-
-/// The same paths in an order unrelated to their positions on disk.
-fn shuffled(paths: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
-    let (mut order, mut seed) = (paths.to_vec(), 7u64);
-    for last in (1..order.len()).rev() {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        order.swap(last, (seed >> 33) as usize % (last + 1));
-    }
-    order
 }
 
 impl Contender {

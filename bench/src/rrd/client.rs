@@ -48,6 +48,21 @@ impl Connection {
         Err(BenchError::Reply(format!("a batch ended with '{status}', first '{}'", self.read()?)))
     }
 
+    /// Sends a batch that the daemon may have already, in part. Returns how many of its updates it had.
+    pub fn send_again(&mut self, batch: &[u8]) -> Result<u64, BenchError> {
+        self.stream.get_mut().write_all(batch).map_err(BenchError::file("the daemon's socket"))?;
+        self.read()?; // "0 Go ahead"
+        let status = self.read()?;
+        let refused = status.split(' ').next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        for _ in 0..refused {
+            let reason = self.read()?;
+            if !reason.contains("illegal attempt to update using time") {
+                return Err(BenchError::Reply(format!("an update that was sent again: '{reason}'")));
+            }
+        }
+        Ok(refused)
+    }
+
     /// The counts of `STATS`.
     pub fn stats(&mut self) -> Result<HashMap<String, u64>, BenchError> {
         let (_, lines) = self.ask("STATS")?;

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::client::Connection;
+use super::side_by_side::side_by_side;
 use crate::agent::build_agent;
 use crate::error::BenchError;
 use crate::program::failed;
@@ -17,6 +18,9 @@ pub const CONNECTIONS: usize = 16;
 
 /// How long a daemon may take for its first answer, and for writing everything.
 const PATIENCE: Duration = Duration::from_secs(900);
+
+/// How long a daemon that is to be killed in the middle of many updates takes them before.
+const BEFORE_KILL: Duration = Duration::from_millis(100);
 
 /// How often a daemon's counts are read.
 const LOOK: Duration = Duration::from_millis(2);
@@ -53,6 +57,8 @@ pub struct Setup {
     pub delay: u64,
     /// The words before the command line: a program that changes the conditions.
     pub wrapper: Vec<OsString>,
+    /// Further options.
+    pub options: Vec<String>,
 }
 
 impl Setup {
@@ -61,7 +67,7 @@ impl Setup {
         let folder = folder.join(side.name());
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("log")).map_err(BenchError::file(&folder))?;
-        Ok(Setup { side, folder, timeout: 86_400, delay: 0, wrapper: Vec::new() })
+        Ok(Setup { side, folder, timeout: 86_400, delay: 0, wrapper: Vec::new(), options: Vec::new() })
     }
 
     fn command(&self) -> Result<Command, BenchError> {
@@ -80,6 +86,7 @@ impl Setup {
             command.arg("-z").arg(self.delay.to_string());
         }
         command.arg("-f").arg((2 * self.timeout).to_string());
+        command.args(&self.options);
         Ok(command)
     }
 
@@ -132,18 +139,32 @@ impl Daemon {
     pub fn send(&mut self, batches: &[Vec<u8>], connections: usize) -> Result<Duration, BenchError> {
         let share = batches.len().div_ceil(connections).max(1);
         let start = Instant::now();
-        let outcome: Result<(), BenchError> = std::thread::scope(|scope| {
-            let pairs = self.connections.iter_mut().zip(batches.chunks(share));
-            let threads: Vec<_> = pairs
-                .map(|(connection, batches)| {
-                    scope.spawn(move || batches.iter().try_for_each(|batch| connection.send(batch)))
-                })
-                .collect();
-            threads
-                .into_iter()
-                .try_for_each(|t| t.join().unwrap_or_else(|_| Err(BenchError::Reply("BUG: a sender".into()))))
+        let pairs = self.connections.iter_mut().zip(batches.chunks(share));
+        side_by_side(pairs.map(|(connection, batches)| {
+            move || batches.iter().try_for_each(|batch| connection.send(batch))
+        }))?;
+        Ok(start.elapsed())
+    }
+
+    /// Sends the first `whole` batches, and the others in a thread beside, in the middle of which it is killed. Returns
+    /// how many were acknowledged.
+    pub fn send_until_killed(&mut self, batches: &[Vec<u8>], whole: usize) -> Result<usize, BenchError> {
+        let (before, after) = batches.split_at(whole);
+        self.send(before, 1)?;
+        let Daemon { connections, process, .. } = self;
+        let sent = std::thread::scope(|scope| {
+            let sender =
+                scope.spawn(|| after.iter().take_while(|batch| connections[0].send(batch).is_ok()).count());
+            std::thread::sleep(BEFORE_KILL);
+            process.kill();
+            sender.join()
         });
-        outcome.map(|()| start.elapsed())
+        sent.map(|count| whole + count).map_err(|_| BenchError::Reply("BUG: a sender".into()))
+    }
+
+    /// Sends batches of which it may have some updates already. Returns how many it had.
+    pub fn send_again(&mut self, batches: &[Vec<u8>]) -> Result<u64, BenchError> {
+        batches.iter().map(|batch| self.connections[0].send_again(batch)).sum()
     }
 
     /// A count of `STATS`; 0 where the daemon has none with this name.

@@ -3,12 +3,25 @@
 mod accept;
 mod cgroup;
 mod client;
+mod course;
 mod daemons;
+mod disk;
+mod drawn;
+mod grow;
+mod kept;
+mod million;
+mod pages;
+mod paper;
+mod pipe;
 mod replay;
 mod resident;
 mod rounds;
+mod side_by_side;
 mod tree;
 mod update;
+mod updater;
+mod way;
+mod whole;
 
 use crate::section::{Section, Suite};
 
@@ -52,6 +65,30 @@ pub static SUITE: Suite = Suite {
             seconds: (900, 300),
             about: "200,000 files in 0.8 GiB of memory, two hours with a midnight in them (needs root, for\na cgroup)",
             run: rounds::run,
+        },
+        Section {
+            name: "pages",
+            seconds: (600, 20),
+            about: "page-ins by memory: measured in a cgroup, simulated and planned (needs root)",
+            run: pages::run,
+        },
+        Section {
+            name: "million",
+            seconds: (5_400, 240),
+            about: "a million files in 4 GiB of memory, two hours with a midnight, a kill -9; needs\nroot, and 40 GB of disk, which it gives back",
+            run: million::run,
+        },
+        Section {
+            name: "paper",
+            seconds: (6_000, 300),
+            about: "the paper's 320,000 files with 10 GB of memory, each way to update them; needs\nroot and 32 GB of disk",
+            run: paper::run,
+        },
+        Section {
+            name: "grow",
+            seconds: (9_000, 300),
+            about: "from 160,000 to 480,000 files, until rounds no longer fit, each way; needs root and\n48 GB of disk",
+            run: grow::run,
         },
     ],
 };

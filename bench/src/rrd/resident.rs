@@ -3,14 +3,13 @@
 //! against 8.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
+use super::pipe::Pipe;
 use super::tree::{START, STEP, Tree, rrd, sample};
 use crate::agent::build_agent;
 use crate::error::BenchError;
-use crate::program::{compile, failed};
+use crate::program::compile;
 use crate::record::Record;
 use crate::spread::Spread;
 use crate::table::{Table, figure};
@@ -32,9 +31,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         record.progress(name);
         rustix::fs::sync();
         tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
-        let mut process = Command::new(words[0]);
-        process.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let read = update_all(process.spawn().map_err(|e| failed(*name, e))?, &tree, number)?;
+        let read = update_all(Pipe::start(words)?, &tree, number)?;
         let paths = tree.paths();
         let pages =
             paths.iter().map(|path| khz_rrd::page_cache::residency(path).map(|seen| seen.count() as f64));
@@ -59,35 +56,15 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 
 /// Updates every file through a pipe. Returns the bytes that the disk read for all files but the first,
 /// during which the program itself may still be loaded.
-fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, BenchError> {
-    let (Some(mut input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-        return Err(BenchError::Reply("no pipes".into()));
-    };
-    let mut output = BufReader::new(output);
+fn update_all(mut pipe: Pipe, tree: &Tree, number: usize) -> Result<u64, BenchError> {
     let sample = sample(START + (number as i64 + 1) * STEP);
     let mut before = None;
     for path in tree.paths() {
-        let pipe = BenchError::file("the pipe");
-        writeln!(input, "update {} {sample}", path.display()).map_err(pipe)?;
-        let mut answer = String::new();
-        output.read_line(&mut answer).map_err(BenchError::file("the pipe"))?;
-        if !answer.starts_with("OK") {
-            return Err(BenchError::Reply(format!("{}: {}", path.display(), answer.trim())));
-        }
+        pipe.update(&path, &sample)?;
         if before.is_none() {
-            before = Some(bytes_read(&process)?);
+            before = Some(pipe.bytes_read()?);
         }
     }
-    let after = bytes_read(&process)?;
-    drop(input);
-    let _ = process.wait();
+    let after = pipe.bytes_read()?;
     Ok(after - before.unwrap_or(after))
-}
-
-/// The bytes that the disk has read for a process until now.
-fn bytes_read(process: &Child) -> Result<u64, BenchError> {
-    let io = format!("/proc/{}/io", process.id());
-    let text = fs::read_to_string(&io).map_err(BenchError::file(&io))?;
-    let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok());
-    bytes.ok_or_else(|| BenchError::Reply(format!("{io} has no read_bytes")))
 }

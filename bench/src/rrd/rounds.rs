@@ -7,12 +7,13 @@
 //! are accepted and, before the next round, all due updates are written.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::cgroup::Group;
 use super::client::batches;
 use super::daemons::{Daemon, Setup, Side};
-use super::tree::{START, STEP, Tree, rrd};
+use super::tree::{START, STEP, Shape, Tree, rrd};
 use crate::error::BenchError;
 use crate::plot::{Line, Plot, Scale};
 use crate::program::{build_directory, compile};
@@ -57,8 +58,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     ];
     let mut lines = Vec::new();
     for (name, side, wrapper) in cases {
-        let tree = Tree::fresh(record, files)?;
-        forget_pages(&tree)?;
+        let tree = set_back(record, files, Shape::MRTG)?;
         let group = Group::limited(memory)?;
         let mut setup = Setup::fresh(side, &build_directory()?.join("bench-rrd-daemons"))?;
         setup.timeout = WAIT_ROUNDS * pace.as_secs();
@@ -85,10 +85,18 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     show(record, files, memory, pace, &lines)
 }
 
-/// Drops all pages of the files before a case begins.
-fn forget_pages(tree: &Tree) -> Result<(), BenchError> {
+/// The files as they were at the start, none of them in memory.
+pub fn set_back(record: &Record, files: usize, shape: Shape) -> Result<Tree, BenchError> {
+    let tree = Tree::of(record, files, shape)?;
+    record.progress("all pages of the files are being dropped");
+    forget_pages(&tree.paths())?;
+    Ok(tree)
+}
+
+/// Drops all pages of these files.
+pub fn forget_pages(paths: &[PathBuf]) -> Result<(), BenchError> {
     rustix::fs::sync();
-    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
+    paths.iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
     // Inodes and names too, if we may; otherwise they are warm for all contenders.
     let _ = fs::write("/proc/sys/vm/drop_caches", "2");
     Ok(())

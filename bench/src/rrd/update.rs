@@ -57,9 +57,8 @@ fn open_files_max() -> Result<usize, BenchError> {
 }
 
 fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<Vec<Turns>, BenchError> {
-    let files = tree.files.to_string();
-    let program =
-        RefCell::new(Program::start_with("librrd", &[&tree.directory, files.as_ref()], &["-lrrd"])?);
+    let list = tree.list()?;
+    let program = RefCell::new(Program::start_with("librrd", &[&list], &["-lrrd"])?);
     let paths = tree.paths();
     // The time of the next pass. Runs passes at half hours by itself.
     let next = || -> Result<i64, BenchError> {

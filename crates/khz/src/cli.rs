@@ -169,7 +169,7 @@ pub enum Command {
     /// Print the rows of a recording, with exact decimals, as CSV, JSON or Parquet.
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportFlags>),
-    /// Draw a recording as SVG, PNG, HTML or characters: one panel for each node, on one time axis.
+    /// Draw a recording or .rrd files as SVG, PNG, HTML or characters: one panel for each node or file, on one time axis.
     #[command(after_help = plot::EXAMPLES)]
     Plot(Box<plot::PlotFlags>),
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
@@ -192,7 +192,8 @@ pub enum Command {
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
-    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, import FOREIGN FILE. Without arguments it lists them.
+    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, plan, simulate, import FOREIGN FILE. Without arguments it
+    /// lists them.
     /// Started under the name rrdtool, this program is rrdtool.
     #[command(after_help = rrd::RRD_EXAMPLES)]
     Rrd(rrd::Words),

@@ -1,8 +1,10 @@
 //! What is right in a definition and probably not meant, in sentences.
 
-use khz_plan::{Combine, Operator, Plan, Step};
+use khz_model::Nanos;
+use khz_plan::{Combine, Operator, Over, Plan, Step, Values};
 
 use crate::definition::Definition;
+use crate::each;
 
 impl Definition {
     /// A sentence for each thing that is right and probably not meant, with what to write instead.
@@ -17,8 +19,41 @@ impl Definition {
                     .to_owned(),
             );
         }
+        remarks.extend(self.empty_windows());
         remarks
     }
+
+    /// Windows of functions that need two rows, and have one at most.
+    fn empty_windows(&self) -> Vec<String> {
+        let Ok(period) = self.rate().map(khz_model::Rate::period) else { return Vec::new() };
+        let texts = [("expr", &self.expr), ("when", &self.when), ("unless", &self.unless)];
+        let plans = texts.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
+        let mut windows: Vec<(&str, Nanos, Over)> = Vec::new();
+        for (field, plan) in plans.filter_map(|(field, text)| Some((field, khz_promql::compile(text).ok()?)))
+        {
+            windows.extend(plan.steps().iter().filter_map(|step| match step {
+                Step::Window { length, over, .. } => Some((field, *length, *over)),
+                _ => None,
+            }));
+        }
+        if let Some(Ok(Values::Each { over, length })) = self.each.as_deref().map(each::read) {
+            windows.push(("each", length, over));
+        }
+        let is_empty = |(_, length, over): &&(&str, Nanos, Over)| needs_two_rows(*over) && *length <= period;
+        let sentence = |(field, length, _): &(&str, Nanos, Over)| {
+            format!(
+                "{field}: a row comes every {period}, so a window of {length} never has the two rows that a value needs; take a longer window or a higher rate"
+            )
+        };
+        let mut sentences: Vec<String> = windows.iter().filter(is_empty).map(sentence).collect();
+        sentences.dedup();
+        sentences
+    }
+}
+
+/// Whether a window with one row gives no value.
+fn needs_two_rows(over: Over) -> bool {
+    matches!(over, Over::Rate | Over::Increase | Over::Delta | Over::Irate | Over::Idelta | Over::Deriv)
 }
 
 /// Whether an expression leaves out values: its last step is a condition.
@@ -50,6 +85,26 @@ mod tests {
             let definition = Definition::from_json(text.as_bytes()).unwrap();
             definition.interest().unwrap();
             assert_eq!(definition.remarks().len(), remarks, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_never_has_two_rows_is_remarked_on() {
+        for (fields, remarks) in [
+            (r#""expr":"rate(x[500ms])""#, 1),
+            (r#""expr":"rate(x[1s]) > deriv(y[1s])""#, 1),
+            (r#""expr":"rate(x[2s])""#, 0),
+            (r#""expr":"rate(x[500ms])","rate":"10Hz""#, 0),
+            (r#""expr":"avg_over_time(x[500ms])""#, 0),
+            (r#""expr":"x","when":"increase(x[4s]) > 1","rate":"5s""#, 1),
+            (r#""series":["a"],"each":"rate 1s""#, 1),
+            (r#""series":["a"],"each":"mean 1s""#, 0),
+            (r#""series":["a"],"each":"rate 1s","rate":"2Hz""#, 0),
+        ] {
+            let text = format!("{{\"name\":\"a\",{fields}}}");
+            let definition = Definition::from_json(text.as_bytes()).unwrap();
+            definition.interest().unwrap();
+            assert_eq!(definition.remarks().len(), remarks, "{fields}: {:?}", definition.remarks());
         }
     }
 }

@@ -25,9 +25,14 @@ pub(crate) fn ago(at: i64) -> Nanos {
     Nanos(u64::try_from(wall().saturating_sub(at)).unwrap_or(0))
 }
 
+/// The time at which something of this age happened, in ns since 1970.
+pub(crate) fn before(age: Nanos) -> i64 {
+    wall().saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX))
+}
+
 /// An instant of the boot clock, in ns since 1970.
 pub(crate) fn at(boot: Nanos, now: Nanos) -> i64 {
-    wall().saturating_sub(i64::try_from(now.since(boot).0).unwrap_or(i64::MAX))
+    before(now.since(boot))
 }
 
 /// CPU time of the whole process, ns.

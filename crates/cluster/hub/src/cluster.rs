@@ -291,7 +291,6 @@ impl Cluster {
             gone.push(node);
         }
         gone.iter().for_each(|node| node.lock().texts().0.forgotten());
-        self.changes.ring();
         // Readers learn that the nodes' lanes are over.
         self.stir();
         forgotten

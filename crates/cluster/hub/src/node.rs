@@ -32,6 +32,7 @@ mod counted;
 mod holding;
 mod lanes;
 mod link_state;
+mod reports;
 mod requests;
 mod shared;
 mod subscriptions;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
-    Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
+    Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Leaving, Reason, Reject, Role,
     SchemaPiece, Standing, Verdict, Want, WantFrame,
 };
 use khz_model::{Away, Nanos};
@@ -349,7 +349,8 @@ impl HubSide for Talk<'_> {
     fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
         self.node(|node| {
             tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
-            node.link_mut().goodbye();
+            let moves = goodbye.leaving == Leaving::Moves && !goodbye.text.is_empty();
+            node.link_mut().goodbye(moves.then(|| goodbye.text.to_owned()));
             Ok(())
         })
     }

@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use khz_block::{Decoder, Step};
 use khz_link::limits::HANDLER_BYTES_MAX;
@@ -23,6 +24,9 @@ use crate::look::{self, HubLook};
 use crate::node::{BASE, Files, SharedNode};
 use crate::own;
 use crate::subscription::{ClusterSubscription, Pace};
+
+/// The list of nodes is on the disk within this time, or the hub says that it cannot write it.
+const FORGOTTEN_LATE: Duration = Duration::from_secs(10);
 
 /// Answers questions about a cluster.
 pub struct HubQuery {
@@ -206,7 +210,12 @@ impl Query for HubQuery {
     }
 
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
-        Ok(self.cluster.forget(nodes))
+        let forgotten = self.cluster.forget(nodes);
+        // Who was told that a node is forgotten does not meet it again after a kill -9.
+        match forgotten.nodes.is_empty() || self.cluster.changes.ring_and_wait(FORGOTTEN_LATE) {
+            true => Ok(forgotten),
+            false => Err(QueryError::Unwritten),
+        }
     }
 
     fn rate_max(&self) -> Rate {
@@ -315,6 +324,12 @@ impl Query for HubQuery {
     fn status(&self) -> Vec<NodeStatus> {
         let now = clock::boot();
         self.cluster.nodes().iter().map(|node| self.cluster.status_of(node, now)).collect()
+    }
+
+    fn status_of(&self, nodes: &[NodeName]) -> Vec<NodeStatus> {
+        let now = clock::boot();
+        let known = nodes.iter().filter_map(|name| self.cluster.node(name));
+        known.map(|node| self.cluster.status_of(&node, now)).collect()
     }
 
     fn own(&self) -> Option<Vec<Sample>> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use khz_model::query::Subscription;
-use khz_model::{ChannelName, Interest, NodeName, Row, Series};
+use khz_model::{ChannelName, Interest, NodeName, Row, Series, Stamp};
 
 use crate::cluster::Cluster;
 use crate::cursor::{Cursor, Event, Numbers};
@@ -18,6 +18,9 @@ use crate::subscription::{ClusterSubscription, Pace};
 /// Places at nodes that are read in turn about once a second, beside those that ring: enough for all of them in a small cluster. In
 /// one of 4,096 nodes with 26 channels each place has its turn every 26 seconds.
 const TENDED_AT_ONCE: usize = 4_096;
+
+/// Nodes whose newest rows are asked for at a time.
+const NEWEST_MAX: usize = 64;
 
 /// How the names of these channels begin. Nobody else may have such a channel.
 pub const RULES_PREFIX: &str = "khz_rules_";
@@ -159,6 +162,13 @@ impl RuleRows {
             all.extend(one.read());
         }
         all
+    }
+
+    /// When the newest rows of some nodes that are up were gathered.
+    pub fn newest(&self) -> Vec<Stamp> {
+        let nodes = self.cluster.nodes();
+        let up = nodes.iter().filter(|node| node.up.load(Ordering::Relaxed)).take(NEWEST_MAX);
+        up.filter_map(|node| node.lock().lanes().base()?.newest()).collect()
     }
 
     /// Every node, and whether it is up.

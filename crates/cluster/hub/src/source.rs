@@ -81,9 +81,15 @@ pub(crate) struct NodesBelow {
     refusal: Option<String>,
     nodes: HashMap<NodeName, NodeBelow>,
     /// Nodes in the part of the hub's list that has arrived.
-    listing: HashMap<NodeName, Arc<SharedNode>>,
+    listing: HashMap<NodeName, Listed>,
     /// Nodes in its list before.
-    listed: HashMap<NodeName, Arc<SharedNode>>,
+    listed: HashMap<NodeName, Listed>,
+}
+
+/// A node in the list of the hub below.
+struct Listed {
+    node: Arc<SharedNode>,
+    is_up: bool,
 }
 
 /// A lane of the hub below.
@@ -97,6 +103,8 @@ pub(crate) struct LaneBelow {
     generation: u32,
     /// The first row that is wanted, if rows before the offer are.
     from: Option<u64>,
+    /// Rows before this one were there when the lane was offered.
+    offered_at: u64,
 }
 
 impl LaneBelow {
@@ -124,8 +132,8 @@ impl NodesBelow {
     /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
     fn forget(&mut self) {
         self.here.cluster.sources.forget(self.number);
-        for (_, node) in self.listing.drain().chain(self.listed.drain()) {
-            node.lock().link_mut().forget_report();
+        for (_, listed) in self.listing.drain().chain(self.listed.drain()) {
+            listed.node.lock().link_mut().forget_report(self.number);
         }
         for node in self.nodes.values_mut() {
             node.forget_refusals();
@@ -149,18 +157,26 @@ impl NodesBelow {
             false => self.here.cluster.node_or_new(&status.node, clock::boot()),
         };
         let Some(node) = node else { return };
+        if let Some(below) = self.nodes.get_mut(&status.node).filter(|_| !status.up) {
+            below.listed_as_gone(status, &self.here);
+        }
         let is_news = {
             let mut node = node.lock();
             // Hubs are synchronised better than the nodes whose clocks are wrong.
             if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
                 node.set_clock(ahead);
             }
-            node.link_mut().reported_by(&self.here.hub, status)
+            node.link_mut().reported_by(self.number, &self.here.hub, status)
         };
         if is_news {
             self.here.cluster.changes.ring();
         }
-        self.listing.insert(status.node.clone(), node);
+        self.listing.insert(status.node.clone(), Listed { node, is_up: status.up });
+    }
+
+    /// Whether the hub below says that the node is not up.
+    fn is_gone(&self, name: &NodeName) -> bool {
+        self.listing.get(name).or(self.listed.get(name)).is_some_and(|listed| !listed.is_up)
     }
 }
 
@@ -186,7 +202,7 @@ impl Reader for NodesBelow {
             }
         };
         let (schemas, generation) = (Generations::default(), offer.generation);
-        Some(LaneBelow { id, here: number, schemas, generation, from })
+        Some(LaneBelow { id, here: number, schemas, generation, from, offered_at: offer.next_row })
     }
 
     fn wants_from(&self, lane: &LaneBelow) -> Option<u64> {
@@ -216,6 +232,11 @@ impl Reader for NodesBelow {
     }
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
+        // The last row of a node that has gone does not bring it back.
+        let is_of_before = lane.data.here == LANE && row.number() < lane.data.offered_at;
+        if is_of_before && self.is_gone(lane.node()) {
+            return;
+        }
         let NodesBelow { here, nodes, .. } = self;
         let Some(node) = nodes.get_mut(lane.node()) else { return };
         let row = (row.number(), row.decoder());
@@ -268,9 +289,9 @@ impl Reader for NodesBelow {
             return;
         }
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
-        for (name, node) in before {
+        for (name, gone) in before {
             if !self.listed.contains_key(&name) {
-                node.lock().link_mut().forget_report();
+                gone.node.lock().link_mut().forget_report(self.number);
             }
         }
     }

@@ -32,6 +32,8 @@ struct Hub {
     spread: Nanos,
     /// How many times in a row the agent came back in vain.
     vain: u32,
+    /// The hub has refused the agent, and said this identity: until another one answers there it will do so again.
+    refused_by: Option<[u8; 16]>,
 }
 
 impl Failback {
@@ -62,8 +64,40 @@ impl Failback {
             return;
         }
         if let Some(hub) = self.hubs.get_mut(hub) {
+            if hub.refused_by.is_some() {
+                return;
+            }
             hub.vain = if lasted < wait { (hub.vain + 1).min(VAIN_MAX) } else { 0 };
         }
+    }
+
+    /// The hub has refused the agent for a reason that time does not change. It counts as well after the longest wait, or as soon as
+    /// another start of it answers: its keys may be others.
+    pub fn refused(&mut self, hub: usize, identity: [u8; 16]) {
+        if let Some(hub) = self.hubs.get_mut(hub) {
+            (hub.refused_by, hub.vain) = (Some(identity), VAIN_MAX);
+        }
+    }
+
+    /// The hub has accepted the agent.
+    pub fn accepted(&mut self, hub: usize) {
+        if let Some(hub) = self.hubs.get_mut(hub).filter(|hub| hub.refused_by.is_some()) {
+            (hub.refused_by, hub.vain) = (None, 0);
+        }
+    }
+
+    /// A hub of this identity answers there.
+    pub fn greeted(&mut self, hub: usize, identity: [u8; 16]) {
+        if let Some(hub) = self.hubs.get_mut(hub)
+            && hub.refused_by.is_some_and(|refused| refused != identity)
+        {
+            (hub.refused_by, hub.vain, hub.well_since) = (None, 0, None);
+        }
+    }
+
+    /// True if the hub has refused the agent, and not accepted it since.
+    pub fn has_refused(&self, hub: usize) -> bool {
+        self.hubs.get(hub).is_some_and(|hub| hub.refused_by.is_some())
     }
 
     /// Which hub is to be probed next, and when; `None`: there is no better one.
@@ -232,5 +266,26 @@ mod tests {
         failback.goes_back(0);
         failback.left(0, Nanos(30 * MINUTE.0));
         assert_eq!(failback.next_ripe(), Some(Nanos(MINUTE.0 + FAILBACK_AFTER.0)));
+    }
+
+    #[test]
+    fn a_hub_that_has_refused_the_agent_is_well_again_when_another_start_of_it_answers() {
+        let mut failback = Failback::new(2, FAILBACK_AFTER);
+        failback.refused(0, [1; 16]);
+        failback.left(0, Nanos(0));
+        failback.came_to(1, MINUTE, 1);
+        failback.greeted(0, [1; 16]);
+        failback.probed(0, true, MINUTE, 0);
+        assert!(failback.has_refused(0));
+        let long = Nanos(MINUTE.0 + 16 * FAILBACK_AFTER.0);
+        assert_eq!(failback.next_ripe(), Some(long), "it would be refused again");
+        let restarted = Nanos(20 * MINUTE.0);
+        failback.greeted(0, [2; 16]);
+        failback.probed(0, true, restarted, 0);
+        assert!(!failback.has_refused(0));
+        assert_eq!(failback.next_ripe(), Some(Nanos(restarted.0 + FAILBACK_AFTER.0)));
+        failback.refused(0, [2; 16]);
+        failback.accepted(0);
+        assert!(!failback.has_refused(0));
     }
 }

@@ -24,6 +24,11 @@ pub enum Outcome {
         /// How long it was accepted.
         lasted: Nanos,
     },
+    /// The other side, or the kernel, has closed a connection.
+    Closed {
+        /// How long it was accepted.
+        lasted: Nanos,
+    },
     /// The hub refused the agent.
     Refused,
     /// The agent left the hub for this one, which it prefers.
@@ -65,7 +70,10 @@ impl HubList {
 
     /// An attempt with a hub has ended. `random` is any number.
     pub fn ended(&mut self, index: usize, outcome: Outcome, now: Nanos, random: u64) {
-        if let Outcome::Broke { lasted: Nanos(1..) } | Outcome::Moved { .. } = outcome {
+        if let Outcome::Broke { lasted: Nanos(1..) }
+        | Outcome::Closed { lasted: Nanos(1..) }
+        | Outcome::Moved { .. } = outcome
+        {
             self.hubs.iter_mut().for_each(|hub| hub.tried = 0);
         }
         if let Outcome::Moved { to } = outcome
@@ -73,14 +81,23 @@ impl HubList {
         {
             better.not_before = Nanos(0);
         }
+        let has_others = self.hubs.len() > 1;
         let Some(hub) = self.hubs.get_mut(index) else { return };
+        // An agent that stood still finds its connection closed by a hub that is well. If the hub is gone, the next one is tried.
+        if let Outcome::Closed { lasted } = outcome
+            && lasted >= GOOD_AFTER
+            && has_others
+        {
+            (hub.pause, hub.not_before) = (PAUSE_FIRST, now);
+            return;
+        }
         hub.tried = hub.tried.saturating_add(1);
         let longest = match outcome {
-            Outcome::Broke { lasted } if lasted >= GOOD_AFTER => {
+            Outcome::Broke { lasted } | Outcome::Closed { lasted } if lasted >= GOOD_AFTER => {
                 hub.pause = PAUSE_FIRST;
                 PAUSE_MAX
             }
-            Outcome::Broke { .. } => PAUSE_MAX,
+            Outcome::Broke { .. } | Outcome::Closed { .. } => PAUSE_MAX,
             Outcome::Refused => REFUSED_MAX,
             // If the better hub fails, this one is next.
             Outcome::Moved { .. } => {
@@ -122,6 +139,26 @@ mod tests {
         // A good connection to the second has broken: the first is asked before the third.
         list.ended(1, Outcome::Broke { lasted: GOOD_AFTER }, Nanos(9), 0);
         assert_eq!(list.next(Nanos(9)).0, 0);
+    }
+
+    #[test]
+    fn after_a_good_connection_was_closed_its_hub_is_tried_once_more_before_the_next_one() {
+        let closed = Outcome::Closed { lasted: GOOD_AFTER };
+        let mut list = HubList::new(3);
+        list.ended(0, closed, Nanos(9), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(9)), (0, Nanos(9)), "the agent stood still, and its hub is well");
+        list.ended(0, SHORT, Nanos(9), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(9)), (1, Nanos(9)), "the hub is gone");
+        // Of the second one: the first is better.
+        list.ended(1, closed, Nanos(10), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(9 + PAUSE_FIRST.0)).0, 0);
+        let short = Outcome::Closed { lasted: Nanos(GOOD_AFTER.0 - 1) };
+        let mut list = HubList::new(2);
+        list.ended(0, short, Nanos(9), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(9)).0, 1, "one that closes again and again is no good one");
+        let mut alone = HubList::new(1);
+        alone.ended(0, closed, Nanos(9), 7);
+        assert_eq!(alone.next(Nanos(9)), (0, Nanos(16)), "not all agents of one hub at once");
     }
 
     #[test]

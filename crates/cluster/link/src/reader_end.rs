@@ -24,6 +24,11 @@ use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
 /// old lane came: nodes flush once a second, and hubs pass rows on.
 const OVERLAP: Nanos = Nanos::from_secs(2);
 
+/// A lane that is offered so soon after its subscription was there when that was made: its rows come from now on. One that is offered
+/// later has come with its node, or is new: then the reader wants the rows since it subscribed, since it may have held the lane at
+/// another hub.
+const OFFERED_LATE: Nanos = Nanos::from_secs(2);
+
 /// A lane stands still when nothing has come for this long, and for three of its periods: nodes flush once a second.
 const STOOD_STILL: Nanos = Nanos::from_secs(2);
 
@@ -173,6 +178,8 @@ pub struct ReaderEnd {
     lanes: HashMap<u32, Followed>,
     /// Subscriptions of lanes that the hub has ended on this connection, and how many lanes these were.
     ended: HashMap<u32, u64>,
+    /// Since when there is each subscription, on whatever connection.
+    subscribed: HashMap<u32, Nanos>,
     kept: HashMap<LaneKey, Kept>,
     /// The lanes of this node and name that have ended, whatever their epochs.
     left: HashMap<(String, String), Left>,
@@ -193,6 +200,7 @@ impl ReaderEnd {
             next_beat: now,
             lanes: HashMap::new(),
             ended: HashMap::new(),
+            subscribed: HashMap::new(),
             kept: HashMap::new(),
             left: HashMap::new(),
             now,
@@ -315,7 +323,8 @@ impl ReaderEnd {
     }
 
     /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of another: the rows since
-    /// then. Of a new one: rows from now on.
+    /// then. Of a new one: rows from now on; but those since the subscription, if it is offered long after that to a reader that takes
+    /// late rows.
     fn want(
         &self,
         key: &LaneKey,
@@ -330,7 +339,10 @@ impl ReaderEnd {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
                 Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
-                None => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, from, prompt) },
+                None => match self.subscribed.get(&offer.interest).map(|since| self.now.since(*since)) {
+                    Some(ago) if ago > OFFERED_LATE => intake.want(offer, ago, prompt),
+                    _ => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, from, prompt) },
+                },
             },
             (Nanos(0), false, _) => intake.want_new(offer, from, prompt),
             _ => intake.want(offer, span, prompt),
@@ -466,7 +478,8 @@ impl ReaderEnd {
     }
 
     /// Sends a subscription; with a channel only to a hub that knows channels.
-    pub fn ask<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
+    pub fn ask<P: AsRef<str>>(&mut self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
+        self.subscribed.entry(ask.number).or_insert(self.now);
         ask.put(out);
     }
 
@@ -474,6 +487,7 @@ impl ReaderEnd {
     pub fn dismiss<S: LaneSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
         self.ended.remove(&number);
+        self.subscribed.remove(&number);
         for (_, Followed { key, mut intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number)
         {
             intake.cut_off(&mut Named(&key, sink));

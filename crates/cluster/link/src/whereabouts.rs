@@ -1,7 +1,7 @@
 //! At which of its hubs a reader should be: where most of the nodes are that it follows, and of several such hubs at the one that
 //! it prefers. This file opens no socket: the caller says whose lanes stand still, and which nodes are up at each hub.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use khz_model::Nanos;
 
@@ -11,11 +11,22 @@ pub const LOOK_FIRST: Nanos = Nanos::SECOND;
 /// The longest pause, also while all lanes go on: a list of thousands of nodes is a megabyte.
 pub const LOOK_MAX: Nanos = Nanos::from_secs(60);
 
+/// The pause between two looks while a channel is followed, for each [`NODES_A_LOOK`] nodes: its rows come when they come, so that
+/// no lane tells that its node has gone.
+pub const LOOK_OF_CHANNELS: Nanos = Nanos::from_secs(5);
+
+/// See [`LOOK_OF_CHANNELS`]: the list of so many nodes has some 150 KB.
+pub const NODES_A_LOOK: usize = 1_024;
+
 /// Other hubs answer within this time, or are not asked until the next look.
 pub const ANSWER_LATE: Nanos = Nanos::from_secs(5);
 
+/// The first comparison on a connection lasts at least this long: after a failure agents look for a hub, too, and come to theirs
+/// after the reader has come to its own.
+pub const SETTLED: Nanos = Nanos::from_secs(15);
+
 /// While nodes are at other hubs, the reader asks these hubs again and again for at most this long: agents that go back one after
-/// the other take half of it.
+/// the other take half of it. After that it asks them once a minute, and keeps its places there.
 pub const SPLIT_MAX: Nanos = Nanos::from_secs(600);
 
 /// The names of nodes that are up.
@@ -31,9 +42,21 @@ pub struct Whereabouts {
     pause: Nanos,
     /// How many lanes stood still then.
     still: u64,
+    /// Which nodes were up here at the last look.
+    seen: Up,
+    /// When it last compared, and how long it does not do so again while no node leaves.
+    compared: Nanos,
+    calm_for: Nanos,
     here: Up,
     /// For each hub what is up there; `None`: not known.
     there: Vec<Option<Up>>,
+    /// It has not compared on this connection: nodes may be elsewhere of which no lane stands still here, since this hub has
+    /// offered none.
+    is_new: bool,
+    /// Since when nodes are at other hubs.
+    split: Option<Nanos>,
+    /// The hubs at which nodes were when it compared last.
+    held: Vec<bool>,
 }
 
 /// What it does.
@@ -43,8 +66,8 @@ enum Stage {
     Calm,
     /// It waits for the present hub's list of nodes.
     Looks,
-    /// It compares that list with those of the other hubs: since when, and until when if nothing comes of it.
-    Compares { since: Nanos, until: Nanos },
+    /// It compares that list with those of the other hubs, until then if nothing comes of it.
+    Compares { until: Nanos },
 }
 
 impl Whereabouts {
@@ -56,22 +79,37 @@ impl Whereabouts {
             looked: Nanos(0),
             pause: LOOK_FIRST,
             still: 0,
+            seen: Up::new(),
+            compared: Nanos(0),
+            calm_for: LOOK_OF_CHANNELS,
             here: Up::new(),
             there: vec![None; hubs],
+            is_new: false,
+            split: None,
+            held: vec![false; hubs],
         }
     }
 
     /// The reader has come to a hub, which has accepted it.
     pub fn came_to(&mut self, hub: usize, now: Nanos) {
         (self.present, self.looked, self.still) = (hub, now, 0);
+        (self.compared, self.calm_for) = (Nanos(0), LOOK_OF_CHANNELS);
+        self.seen.clear();
         self.calm();
+        (self.stage, self.is_new, self.split) = (Stage::Looks, true, None);
+        self.held.fill(false);
     }
 
-    /// This many lanes stand still, or have ended at this hub. Decides whether it is time for a look.
-    pub fn stand_still(&mut self, lanes: u64, now: Nanos) {
+    /// This many lanes stand still, or have ended at this hub; and whether the reader follows channels. Decides whether it is time
+    /// for a look.
+    pub fn stand_still(&mut self, lanes: u64, has_channels: bool, now: Nanos) {
         match self.stage {
             Stage::Calm => {
                 let pause = match lanes {
+                    0 if has_channels => {
+                        let lists = self.seen.len().div_ceil(NODES_A_LOOK).max(1) as u64;
+                        Nanos(LOOK_OF_CHANNELS.0 * lists).min(LOOK_MAX)
+                    }
                     0 => LOOK_MAX,
                     lanes if lanes > self.still => LOOK_FIRST,
                     _ => self.pause,
@@ -82,11 +120,21 @@ impl Whereabouts {
                 }
             }
             Stage::Looks => {}
-            Stage::Compares { until, .. } if now < until => self.still = lanes,
+            Stage::Compares { until } if now < until => self.still = lanes,
             Stage::Compares { .. } => {
                 self.looked = now;
+                self.hold();
                 self.calm();
             }
+        }
+    }
+
+    /// Remembers at which hubs nodes are.
+    fn hold(&mut self) {
+        let is_elsewhere = |up: &Option<Up>| up.iter().flatten().any(|node| !self.here.contains(node));
+        self.held = self.there.iter().map(is_elsewhere).collect();
+        if !self.held.contains(&true) {
+            self.split = None;
         }
     }
 
@@ -106,34 +154,65 @@ impl Whereabouts {
         matches!(self.stage, Stage::Compares { .. })
     }
 
+    /// True while it keeps its place at this hub: nodes are there and not here. Who has no place there any more lets them stop
+    /// gathering.
+    pub fn holds(&self, hub: usize) -> bool {
+        self.compares() || self.held.get(hub) == Some(&true)
+    }
+
+    /// The nodes that are up at other hubs only, each with the first of these hubs.
+    pub fn elsewhere(&self) -> BTreeMap<&str, usize> {
+        let mut nodes = BTreeMap::new();
+        for (hub, up) in self.there.iter().enumerate() {
+            for node in up.iter().flatten().filter(|node| !self.here.contains(*node)) {
+                nodes.entry(node.as_str()).or_insert(hub);
+            }
+        }
+        nodes
+    }
+
     /// A list of the present hub is complete: which of the nodes that the reader follows are up there, and whether it lacks some.
     pub fn here(&mut self, up: Up, lacks: bool, now: Nanos) {
         if !self.looks() {
             return;
         }
+        let has_left = self.seen.iter().any(|node| !up.contains(node));
+        self.seen.clone_from(&up);
         if !lacks && !up.is_empty() {
             // Where lanes stand still of nodes that are up, a look does not help.
             if self.still == 0 {
                 self.pause = LOOK_FIRST;
             }
             // At another hub than the first it asks the better ones, too: they may have the nodes as well.
-            if self.present == 0 {
+            let is_split = self.compares() || self.held.contains(&true);
+            if self.present == 0 && !self.is_new && !is_split {
                 self.calm();
                 return;
             }
         }
+        // A node that is nowhere, or a better hub that is away for long, is no reason to connect to the others at each look.
+        let is_known = self.stage == Stage::Looks && self.still == 0 && !has_left && !self.is_new;
+        if is_known && now.since(self.compared) < self.calm_for {
+            self.calm();
+            return;
+        }
         self.here = up;
         if self.stage == Stage::Looks {
-            self.stage = Stage::Compares { since: now, until: Nanos(now.0 + ANSWER_LATE.0) };
+            self.compared = now;
+            self.calm_for =
+                if has_left { LOOK_OF_CHANNELS } else { Nanos(self.calm_for.0 * 2).min(LOOK_MAX) };
+            let least = if std::mem::take(&mut self.is_new) { SETTLED } else { ANSWER_LATE };
+            self.stage = Stage::Compares { until: Nanos(now.0 + least.0) };
         }
     }
 
     /// A list of another hub is complete.
     pub fn there(&mut self, hub: usize, up: Up, now: Nanos) {
-        let Stage::Compares { since, until } = &mut self.stage else { return };
+        let Stage::Compares { until } = &mut self.stage else { return };
         // Some are on their way.
         if up.iter().any(|node| !self.here.contains(node)) {
-            *until = Nanos(now.0 + ANSWER_LATE.0).min(Nanos(since.0 + SPLIT_MAX.0));
+            let since = *self.split.get_or_insert(now);
+            *until = Nanos(now.0 + ANSWER_LATE.0).min(Nanos(since.0 + SPLIT_MAX.0)).max(*until);
         }
         if let Some(known) = self.there.get_mut(hub) {
             *known = Some(up);
@@ -166,11 +245,25 @@ mod tests {
         nodes.iter().map(|node| (*node).to_owned()).collect()
     }
 
+    /// A reader at this hub of two, that has compared in vain; it came there 100 s ago.
+    fn settled(present: usize) -> Whereabouts {
+        let mut reader = Whereabouts::new(2);
+        reader.came_to(present, at(0));
+        reader.here(up(&["n1"]), false, at(0));
+        reader.there(1 - present, up(&[]), at(0));
+        reader.stand_still(0, false, at(14));
+        assert!(reader.compares(), "agents may still be on their way");
+        reader.stand_still(0, false, at(15));
+        assert!(!reader.looks() && !reader.holds(0) && !reader.holds(1));
+        reader.looked = at(0);
+        reader
+    }
+
     /// A reader at this hub of three, which compares, with these nodes up at its own.
     fn comparing(present: usize, here: &[&str]) -> Whereabouts {
         let mut reader = Whereabouts::new(3);
         reader.came_to(present, at(0));
-        reader.stand_still(1, at(1));
+        reader.stand_still(1, false, at(1));
         assert!(reader.looks() && !reader.compares());
         reader.here(up(here), true, at(1));
         assert!(reader.compares());
@@ -203,29 +296,63 @@ mod tests {
 
     #[test]
     fn while_lanes_go_on_it_looks_once_a_minute_and_only_a_reader_that_is_away_asks_other_hubs() {
-        let mut reader = Whereabouts::new(2);
-        reader.came_to(0, at(0));
-        reader.stand_still(0, at(59));
+        let mut reader = settled(0);
+        reader.stand_still(0, false, at(59));
         assert!(!reader.looks());
-        reader.stand_still(0, at(60));
+        reader.stand_still(0, false, at(60));
         assert!(reader.looks());
         reader.here(up(&["n1"]), false, at(60));
         assert!(!reader.looks() && !reader.compares());
-        reader.came_to(1, at(100));
-        reader.stand_still(0, at(160));
-        reader.here(up(&["n1"]), false, at(160));
+        let mut reader = settled(1);
+        reader.stand_still(0, false, at(60));
+        reader.here(up(&["n1"]), false, at(60));
         assert!(reader.compares());
-        reader.there(0, up(&["n1"]), at(161));
+        reader.there(0, up(&["n1"]), at(61));
         assert_eq!(reader.better(), Some((0, 1)));
     }
 
     #[test]
-    fn a_node_that_is_nowhere_costs_a_look_a_minute_and_another_one_is_looked_for_at_once() {
+    fn a_reader_that_comes_to_a_hub_finds_the_nodes_that_are_elsewhere_though_no_lane_stands_still() {
         let mut reader = Whereabouts::new(2);
         reader.came_to(0, at(0));
+        assert!(reader.looks());
+        reader.here(up(&["n1", "n2"]), false, at(0));
+        assert!(reader.compares() && reader.elsewhere().is_empty());
+        reader.there(1, up(&["n2", "n3"]), at(1));
+        assert_eq!(reader.elsewhere(), BTreeMap::from([("n3", 1)]));
+        assert_eq!(reader.better(), None);
+    }
+
+    #[test]
+    fn it_keeps_its_place_where_nodes_are_elsewhere_until_they_have_come_back() {
+        let mut reader = Whereabouts::new(2);
+        reader.came_to(0, at(0));
+        let (mut comparing, back) = (0, 5_000);
+        for second in 0..back + 120 {
+            reader.stand_still(0, false, at(second));
+            if reader.looks() {
+                reader.here(up(&["n1"]), false, at(second));
+            }
+            let is_back = second >= back;
+            if reader.compares() {
+                comparing += 1;
+                reader.there(1, up(if is_back { &[] } else { &["n2"] }), at(second));
+            }
+            assert!(is_back || reader.holds(1), "{second}");
+        }
+        assert!(!reader.holds(1));
+        assert!(
+            comparing < 1_100,
+            "a list a second for ten minutes, and then for a few seconds a minute: {comparing}"
+        );
+    }
+
+    #[test]
+    fn a_node_that_is_nowhere_costs_a_look_a_minute_and_another_one_is_looked_for_at_once() {
+        let mut reader = settled(0);
         let mut looks = Vec::new();
         for second in 1..400 {
-            reader.stand_still(1, at(second));
+            reader.stand_still(1, false, at(second));
             if reader.looks() && !reader.compares() {
                 looks.push(second);
                 reader.here(up(&["n1"]), true, at(second));
@@ -238,16 +365,15 @@ mod tests {
         let pauses: Vec<u64> = looks.windows(2).map(|two| two[1] - two[0]).collect();
         assert!(pauses.is_sorted() && pauses.last() == Some(&65), "{looks:?}");
         assert!(!reader.compares());
-        reader.stand_still(2, at(400));
+        reader.stand_still(2, false, at(400));
         assert!(reader.looks());
     }
 
     #[test]
     fn lanes_that_stand_still_though_their_nodes_are_up_cost_a_look_a_minute() {
-        let mut reader = Whereabouts::new(2);
-        reader.came_to(0, at(0));
+        let mut reader = settled(0);
         let looks = (1..1_000).filter(|&second| {
-            reader.stand_still(1, at(second));
+            reader.stand_still(1, false, at(second));
             let looks = reader.looks();
             reader.here(up(&["n1"]), false, at(second));
             looks
@@ -260,7 +386,7 @@ mod tests {
         let mut reader = comparing(1, &["n1", "n2"]);
         let mut last = 0;
         for second in 1..1_000 {
-            reader.stand_still(1, at(second));
+            reader.stand_still(1, false, at(second));
             if !reader.compares() {
                 break;
             }
@@ -269,5 +395,55 @@ mod tests {
         }
         assert_eq!(last, SPLIT_MAX.0 / Nanos::SECOND.0);
         assert_eq!(reader.better(), None, "what it knew is old");
+    }
+
+    /// Looks of a reader of channels from this second to that one, at hub 1, which has these nodes and lacks others; and how often it
+    /// compared in vain.
+    fn looks(reader: &mut Whereabouts, here: &Up, seconds: std::ops::Range<u64>) -> (Vec<u64>, usize) {
+        let (mut looks, mut compared, mut compares) = (Vec::new(), 0, false);
+        for second in seconds {
+            reader.stand_still(0, true, at(second));
+            if reader.looks() && !reader.compares() {
+                looks.push(second);
+                reader.here(here.clone(), true, at(second));
+            }
+            compared +=
+                usize::from(reader.compares() && !std::mem::replace(&mut compares, reader.compares()));
+            compares = reader.compares();
+        }
+        (looks, compared)
+    }
+
+    #[test]
+    fn a_reader_of_channels_finds_soon_that_a_node_has_left_and_one_that_is_nowhere_costs_few_connections() {
+        let mut reader = settled(1);
+        let (first, compared) = looks(&mut reader, &up(&["n1", "n2"]), 1..1_000);
+        assert_eq!((first[0], compared <= 25), (5, true), "{first:?} {compared}");
+        let pauses = first.windows(2).map(|two| two[1] - two[0]);
+        assert!(pauses.max() <= Some(10), "a look goes on while it compares: {first:?}");
+        // Now one of its nodes goes back to the first hub.
+        let second = (1_010..).find(|&second| {
+            looks(&mut reader, &up(&["n1"]), second..second + 1);
+            reader.compares() && reader.here.len() == 1
+        });
+        let second = second.unwrap();
+        assert!(second <= 1_020, "{second}");
+        reader.there(0, up(&["n1", "n2"]), at(second));
+        assert_eq!(reader.better(), Some((0, 2)));
+    }
+
+    #[test]
+    fn a_reader_of_channels_of_many_nodes_looks_less_often() {
+        let many: Up = (0..3_000).map(|n| format!("n{n}")).collect();
+        let mut reader = settled(0);
+        let mut looks = Vec::new();
+        for second in 1..100 {
+            reader.stand_still(0, true, at(second));
+            if reader.looks() {
+                looks.push(second);
+                reader.here(many.clone(), false, at(second));
+            }
+        }
+        assert_eq!(looks, [5, 20, 35, 50, 65, 80, 95]);
     }
 }

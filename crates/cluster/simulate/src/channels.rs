@@ -108,7 +108,9 @@ impl Channels {
             rows.map_err(|error| Refusal { text: error.to_string(), is_for_now: error.is_for_now() })?;
         let ring = MadeRing::new(id, self.name_of(&terms), epoch, period);
         let (readers, unread_since) = (vec![interest], None);
-        let channel = Channel { terms, patterns, rows, played, next: 0, ring, readers, unread_since };
+        // A row of the tick before now would be made before the hub is offered the lane: it would belong to nobody, and of an event
+        // or a deadband there might be no other.
+        let channel = Channel { terms, patterns, rows, played, next: 1, ring, readers, unread_since };
         // Readers know its columns, and which row comes next, before its first row.
         channel.describe();
         self.all.push(channel);
@@ -230,13 +232,18 @@ mod tests {
     fn a_channel_takes_each_tick_once_and_skips_what_is_long_past() {
         let mut channels = Channels::default();
         open(&mut channels, 1, &Handler::default()).unwrap();
-        assert_eq!(channels.next_tick(), Some(START.boot));
         assert!(channels.rings().all(|ring| ring.slots() > 0), "its slots are known before its first row");
         channels.advance(at(0));
+        let first = Some(at(10).boot);
+        assert_eq!(
+            (rows(&channels), channels.next_tick()),
+            (vec![0], first),
+            "the hub is offered the lane first"
+        );
         assert!(!channels.advance(at(95)));
-        assert_eq!((rows(&channels), channels.next_tick()), (vec![10], Some(at(100).boot)));
+        assert_eq!((rows(&channels), channels.next_tick()), (vec![9], Some(at(100).boot)));
         channels.advance(at(3_600_000));
-        assert!((11..=211).contains(&rows(&channels)[0]), "{:?}", rows(&channels));
+        assert!((10..=210).contains(&rows(&channels)[0]), "{:?}", rows(&channels));
         assert_eq!(channels.next_tick(), Some(at(3_600_010).boot));
     }
 
@@ -296,10 +303,10 @@ mod tests {
         let when = When { plan: Some(plan), ..When::default() };
         let effect = khz_plan::Effect::SlowsDown(10);
         open(&mut channels, 1, &Handler { when: Some(when), effect, ..Handler::default() }).unwrap();
-        channels.advance(at(0));
-        assert_eq!(channels.next_tick(), Some(at(100).boot));
+        channels.advance(at(10));
+        assert_eq!(channels.next_tick(), Some(at(110).boot));
         assert_eq!(channels.rings().next().map(Lane::period), Some(Nanos::from_millis(100)));
         channels.advance(at(1_000));
-        assert_eq!(rows(&channels), [11]);
+        assert_eq!(rows(&channels), [10]);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -43,6 +43,8 @@ const EVENTS: usize = 1_024;
 const ROOM: usize = 64 << 10;
 /// Broken connections that are logged each second; the others are only counted.
 const LOGGED: u32 = 5;
+/// Reasons that are logged once only; all others are logged again.
+const SAID_MAX: usize = 64;
 
 /// The settings of a simulation.
 #[derive(Debug)]
@@ -93,6 +95,8 @@ pub struct Crowd {
     all_up_at: Option<Nanos>,
     broken: u64,
     logged: u32,
+    /// Why connections ended, as it was logged, without the node's name.
+    said: HashSet<String>,
 }
 
 impl Crowd {
@@ -124,6 +128,7 @@ impl Crowd {
             all_up_at: None,
             broken: 0,
             logged: 0,
+            said: HashSet::new(),
             settings,
             nodes,
         })
@@ -239,9 +244,16 @@ impl Crowd {
         });
         if let Err(ended) = result {
             self.broken += 1;
-            self.logged += 1;
-            if self.logged <= LOGGED {
-                tracing::warn!("{}: {ended}", node.name());
+            // Nodes that try again and again, and that are alike, say the same.
+            let text = ended.to_string();
+            let alike = text.replace(node.name(), "NODE");
+            let is_news = !self.said.contains(&alike);
+            self.logged += u32::from(is_news);
+            if is_news && self.logged <= LOGGED {
+                tracing::warn!("{}: {text}", node.name());
+                if self.said.len() < SAID_MAX {
+                    self.said.insert(alike);
+                }
             }
             node.hang_up(&ended, clock::boot());
         }

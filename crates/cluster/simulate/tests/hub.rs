@@ -225,7 +225,9 @@ fn simulated_nodes_execute_channels_on_the_rows_that_they_play() {
         }
     }
     let times: Vec<u64> = some.keys().filter(|key| key.0 == "n07").map(|key| key.1).collect();
-    assert!(times.windows(2).all(|two| two[1] - two[0] == 50_000_000), "{times:?}");
+    // The first row is that of the moment at which the channel began.
+    assert!(times[1] - times[0] <= 50_000_000, "{times:?}");
+    assert!(times[1..].windows(2).all(|two| two[1] - two[0] == 50_000_000), "{times:?}");
     assert!(never.poll().is_empty(), "a condition that does not hold sends nothing");
     simulation.end();
 }

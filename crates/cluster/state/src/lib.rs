@@ -33,7 +33,7 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateFile {
     directory: PathBuf,
-    name: &'static str,
+    name: Box<str>,
     _lock: File,
 }
 
@@ -42,14 +42,14 @@ impl StateFile {
     ///
     /// # Errors
     /// Returns why the directory cannot be used, or that another process uses it.
-    pub fn open(directory: &Path, name: &'static str) -> Result<Self, StateError> {
+    pub fn open(directory: &Path, name: &str) -> Result<Self, StateError> {
         let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(directory);
         made.map_err(failed("make", directory))?;
         let path = directory.join(format!("{name}.lock"));
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
         let lock = lock.map_err(failed("write", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(StateFile { directory: directory.to_owned(), name, _lock: lock }),
+            Ok(()) => Ok(StateFile { directory: directory.to_owned(), name: name.into(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(StateError::Shared(directory.to_owned())),
             Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
         }

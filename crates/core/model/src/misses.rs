@@ -114,7 +114,7 @@ impl Misses {
         let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
-                for host in absent(hosts, &nodes, &mut room, &left) {
+                for host in absent(hosts, &nodes, &mut room, &left, &mut misses.more) {
                     if asked.insert(host.clone()) {
                         misses.node(host, &mut near, &left);
                     }
@@ -136,7 +136,7 @@ impl Misses {
         let mut misses = Misses::default();
         let mut near = Near::new(nodes);
         let effort = Effort::of(EFFORT_MAX);
-        for host in absent(hosts, nodes, &mut { EXPAND_MAX }, &effort) {
+        for host in absent(hosts, nodes, &mut { EXPAND_MAX }, &effort, &mut misses.more) {
             misses.node(host, &mut near, &effort);
         }
         misses
@@ -156,7 +156,7 @@ impl Misses {
 
     /// True when everything is there.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && self.patterns.is_empty()
+        self.nodes.is_empty() && self.patterns.is_empty() && self.more == 0
     }
 
     /// The misses as sentences for people.
@@ -174,8 +174,10 @@ impl Misses {
         };
         let mut sentences: Vec<String> = alike.into_iter().map(unnamed).collect();
         sentences.extend(self.patterns.iter().map(|miss| format!("nothing matches {miss}")));
-        if self.more > 0 {
-            sentences.push(format!("{} more are not there either", self.more));
+        match (self.more, sentences.is_empty()) {
+            (0, _) => {}
+            (more, true) => sentences.push(format!("{more} of the nodes that are named are not there")),
+            (more, false) => sentences.push(format!("{more} more are not there either")),
         }
         sentences
     }
@@ -276,8 +278,14 @@ fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
 }
 
 /// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
-/// no name.
-fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effort) -> Vec<String> {
+/// no name. Of hosts that have more names than there is room for, and some of which are known, it counts the others as `more`.
+fn absent(
+    hosts: &Hostlist,
+    nodes: &[NodeName],
+    room: &mut usize,
+    effort: &Effort,
+    more: &mut usize,
+) -> Vec<String> {
     let before = *room;
     *room = before.min(effort.0.get());
     let rest = before - *room;
@@ -287,9 +295,15 @@ fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effor
     effort.spend(named.len());
     let mut absent: Vec<String> = named.into_iter().filter(|name| find(nodes, name).is_none()).collect();
     for list in whole {
-        let is_absent = |node: &NodeName| effort.spend(1) && !list.matches(node.as_str());
-        if nodes.iter().all(is_absent) {
-            absent.push(list.to_string());
+        if !effort.spend(nodes.len()) {
+            continue;
+        }
+        match nodes.iter().filter(|node| list.matches(node.as_str())).count() {
+            0 => absent.push(list.to_string()),
+            known => {
+                let names = list.names().map_or(0, |names| usize::try_from(names).unwrap_or(usize::MAX));
+                *more = more.saturating_add(names.saturating_sub(known));
+            }
         }
     }
     absent
@@ -328,6 +342,10 @@ impl<'a> Near<'a> {
             }
             return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
         };
+        // The user wrote Login and the node is login.
+        if let Some(same) = alike.names.iter().find(|name| name.eq_ignore_ascii_case(asked)) {
+            return Some((*same).to_owned());
+        }
         // The user wrote node1 and the node is node001.
         if let Some(same) = number(asked).and_then(|number| alike.by_number.get(&number)) {
             return Some((*same).to_owned());
@@ -352,8 +370,9 @@ fn by_letters(nodes: &[NodeName]) -> HashMap<String, Alike<'_>> {
     all
 }
 
+/// A name without its digits. NODE01 is like node01.
 fn letters(name: &str) -> String {
-    name.chars().filter(|c| !c.is_ascii_digit()).collect()
+    name.chars().filter(|c| !c.is_ascii_digit()).flat_map(char::to_lowercase).collect()
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -498,6 +517,13 @@ mod tests {
             (&["node001:disk.reads[sda]"], &["nothing matches node001:disk.reads[sda]"]),
             (&["logn:load.1m"], &["no node is called logn (did you mean login?)"]),
             (&["gpu1:load.1m"], &["no node is called gpu1 (did you mean gpu01?)"]),
+            (
+                &["GPU01,Login:load.1m"],
+                &[
+                    "no node is called GPU01 (did you mean gpu01?)",
+                    "no node is called Login (did you mean login?)",
+                ],
+            ),
             (&["node009:load.1m"], &["no node is called node009 (there are node[001-003])"]),
             (&["node001,storage[1-3]:load.1m"], &["no node is called storage[1-3]"]),
             (&["x*,gpu01:load.1m"], &["no node is called x*"]),
@@ -534,7 +560,18 @@ mod tests {
         };
         assert_eq!(sentences("gpu01,x[1-70000]:load.1m"), ["x[1-70000]"]);
         let hosts = Hostlist::new("gpu[01-02],x[1-2],node[001-003]").unwrap();
-        assert_eq!(absent(&hosts, &Cluster.nodes(), &mut 2, &Effort::of(1_000)), ["x[1-2]"]);
+        assert_eq!(absent(&hosts, &Cluster.nodes(), &mut 2, &Effort::of(1_000), &mut 0), ["x[1-2]"]);
+    }
+
+    #[test]
+    fn of_a_list_for_whose_names_there_is_no_room_those_that_nobody_has_are_counted_though_some_are_there() {
+        let hosts = Hostlist::new("node[001-99999]").unwrap();
+        let misses = Misses::of_nodes(&hosts, &Cluster.nodes());
+        assert!(!misses.is_empty() && misses.nodes.is_empty());
+        assert_eq!(misses.sentences(), ["99996 of the nodes that are named are not there"]);
+        let patterns = ["node[001-99999],x:load.1m"].map(|text| Pattern::new(text).unwrap());
+        let misses = Misses::of(&Cluster, &patterns);
+        assert_eq!(misses.sentences(), ["no node is called x", "99996 more are not there either"]);
     }
 
     #[test]

@@ -129,8 +129,16 @@ pub trait Query: Send + Sync {
         self.nodes().into_iter().map(NodeStatus::here).collect()
     }
 
+    /// The state of these nodes, in their order, without those that it does not know: for answers that show thousands of
+    /// nodes, a few at a time.
+    fn status_of(&self, nodes: &[NodeName]) -> Vec<NodeStatus> {
+        let mut status = self.status();
+        status.retain(|status| nodes.contains(&status.node));
+        status
+    }
+
     /// Forgets those nodes of a hostlist that are gone. A node that comes back is known again. Only a hub
-    /// remembers nodes.
+    /// remembers nodes. It may wait for a disk.
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
         let _ = nodes;
         Err(QueryError::NoMemory)
@@ -466,6 +474,12 @@ pub enum QueryError {
     /// The program that answers does not remember nodes.
     #[error("only a hub remembers nodes")]
     NoMemory,
+    /// What was forgotten will be known again.
+    #[error(
+        "the nodes are forgotten, but the hub cannot write its list of nodes, and will know them again after a restart: \
+         see its log, and forget them once more"
+    )]
+    Unwritten,
     /// The program that answers has no store.
     #[error("this khz keeps no history on a disk; a hub does with `khz hub --store DIR`")]
     NoStore,

@@ -6,20 +6,22 @@ const WORD_MAX: usize = 64;
 /// Most known words to compare with; search a longer list with a glob.
 pub const KNOWN_MAX: usize = 4_096;
 
-/// The known word that differs from `word` in the fewest letters, if those are at most a third of them.
+/// The known word that differs from `word` in the fewest letters, if those are at most a third of them. Small and capital letters
+/// are alike, unless two words are equally near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > WORD_MAX {
         return None;
     }
     let allowed = (word.chars().count() / 3).max(1);
+    let small = word.to_lowercase();
     let is_near = |candidate: &&str| candidate.len().abs_diff(word.len()) <= 4 * allowed;
     known
         .into_iter()
         .filter(is_near)
         .take(KNOWN_MAX)
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (distance(&small, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(letters, candidate)| (*letters, distance(word, candidate)))
         .map(|(_, candidate)| candidate)
 }
 
@@ -60,6 +62,8 @@ mod tests {
             ("lisen", Some("listen")),
             ("ratemax", Some("rate_max")),
             ("Window", Some("window")),
+            ("CPU_MAX", Some("cpu_max")),
+            ("LISEN", Some("listen")),
             ("source", Some("sources")),
             ("zebra", None),
             ("", None),
@@ -81,6 +85,11 @@ mod tests {
         ] {
             assert_eq!(nearest(word, [known]).is_some(), expected, "{word} and {known}");
         }
+        assert_eq!(
+            nearest("NODE", ["nodE", "NODe", "node"]),
+            Some("NODe"),
+            "of several the one with the same letters"
+        );
         assert_eq!(nearest("abcdef", ["xycdef", "xbcdef", "yxcdef"]), Some("xbcdef"));
         let longest = "w".repeat(WORD_MAX);
         assert_eq!(nearest(&longest, [&*longest]), Some(&*longest));

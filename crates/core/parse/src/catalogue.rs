@@ -6,8 +6,9 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    cgroup, clock, diskstats, dmi, edac, filesystem, hung_tasks, loadavg, meminfo, net_class, net_dev,
-    os_release, pressure, stat, throttle, uname, uptime, vmstat,
+    cgroup, clock, conntrack, diskstats, dmi, edac, filesystem, hung_tasks, kernel_values, loadavg, meminfo,
+    neighbours, net_class, net_dev, os_release, pressure, protocols, sockets, softnet, stat, throttle,
+    udp_queues, uname, uptime, vmstat,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -34,6 +35,21 @@ pub fn files() -> &'static [&'static KernelFile] {
         &edac::FILE,
         &clock::FILE,
         &hung_tasks::FILE,
+        &protocols::SNMP,
+        &protocols::NETSTAT,
+        &protocols::SNMP6,
+        &sockets::IPV4,
+        &sockets::IPV6,
+        &softnet::FILE,
+        &kernel_values::FILE_HANDLES,
+        &kernel_values::ENTROPY,
+        &kernel_values::ENTROPY_POOL,
+        &kernel_values::CONNTRACK,
+        &kernel_values::CONNTRACK_MAX,
+        &conntrack::FILE,
+        &neighbours::ARP,
+        &udp_queues::IPV4,
+        &udp_queues::IPV6,
     ];
     FILES
 }
@@ -57,6 +73,7 @@ mod tests {
             assert!(names.insert(metric.name.clone()), "{} twice", metric.name);
             assert!(flats.insert((metric.instances.is_some(), metric.flat.clone())), "{} twice", metric.flat);
             assert!(metric.help.ends_with('.') && metric.help.len() > 10, "{}: help", metric.name);
+            assert!(metric.places <= 9, "{}: text doors of older versions take no more places", metric.name);
             let family = &metric.exposition.name;
             assert!(family.starts_with("node_") || family.starts_with("khz_"), "{}: {family}", metric.name);
             assert!(exposed.insert((family.clone(), metric.exposition.labels.clone())), "{family} twice");

@@ -18,6 +18,7 @@ pub static CPU: KernelFile = KernelFile {
     name: "cgroup/cpu",
     path: "sys/fs/cgroup/cpu.stat",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     // Each line is a name and a number.

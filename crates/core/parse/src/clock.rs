@@ -2,7 +2,7 @@
 
 use khz_model::Unit;
 
-use crate::entry::{Entry, gauge};
+use crate::entry::{Entry, counter, gauge};
 use crate::kernel_file::{KernelFile, Pieces, Subject};
 use crate::survey::{SURVEY_PERIOD, parse};
 
@@ -11,6 +11,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "timex",
     path: "adjtimex(2)",
     pieces: Pieces::Survey { subject: Subject::Clock, captured: "survey/timex" },
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,
@@ -47,7 +48,54 @@ static SCALARS: &[Entry] = &[
     gauge("clock.status", "status", Unit::Count, "The kernel's bits STA_... about the clock.")
         .every(SURVEY_PERIOD)
         .exposed("node_timex_status", &[]),
+    gauge("clock.frequency", "freq", Unit::Count, "How fast the clock is made to go, as a multiple of its own speed.")
+        .steps(FREQUENCY_PLACES)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_frequency_adjustment_ratio", &[]),
+    gauge("clock.loop_time_constant", "constant", Unit::Count, "The time constant of the kernel's loop that keeps the clock right.")
+        .signed()
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_loop_time_constant", &[]),
+    gauge("clock.tick", "tick", Unit::Seconds, "The time between two ticks of the clock.")
+        .steps(6)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_tick_seconds", &[]),
+    gauge("clock.tai_offset", "tai", Unit::Seconds, "How far International Atomic Time is ahead of UTC; 0 if no time service has said it.")
+        .signed()
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_tai_offset_seconds", &[]),
+    gauge("clock.pps_frequency", "ppsfreq", Unit::Count, "The deviation of the clock's speed from the pulse of a second (PPS), as a share of it.")
+        .steps(FREQUENCY_PLACES)
+        .signed()
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_frequency_hertz", &[]),
+    gauge("clock.pps_jitter", "jitter", Unit::Seconds, "The mean deviation between two pulses.")
+        .steps(9)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_jitter_seconds", &[]),
+    gauge("clock.pps_shift", "shift", Unit::Seconds, "The kernel's exponent of the time between two calibrations by the pulse.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_shift_seconds", &[]),
+    gauge("clock.pps_stability", "stabil", Unit::Count, "How much the speed that the pulse shows changes, as a share of it.")
+        .steps(FREQUENCY_PLACES)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_stability_hertz", &[]),
+    counter("clock.pps_calibrations", "calcnt", Unit::Count, "Calibrations by the pulse.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_calibration_total", &[]),
+    counter("clock.pps_errors", "errcnt", Unit::Count, "Calibrations that failed.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_error_total", &[]),
+    counter("clock.pps_jitters", "jitcnt", Unit::Count, "Pulses that deviated more than they may.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_jitter_total", &[]),
+    counter("clock.pps_unstable", "stbcnt", Unit::Count, "Times that the speed changed more than it may.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_pps_stability_exceeded_total", &[]),
 ];
+
+/// Decimal places of a speed: a billionth. The kernel's own step is 0.000 000 000 015, and no door shows as many places.
+pub const FREQUENCY_PLACES: u8 = 9;
 
 #[cfg(test)]
 mod tests {

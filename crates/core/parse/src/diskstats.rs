@@ -18,6 +18,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "diskstats",
     path: "proc/diskstats",
     pieces: Pieces::Records { longest: PARTITIONS * LINE },
+    only_base: false,
     scalars: &[],
     groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES], instance_labels: &[] }],
     parse,
@@ -84,7 +85,8 @@ static PER_DISK: &[Entry] = &[
         .exposed("node_disk_discards_merged_total", &[]),
     counter("disk.discarded_bytes", "14 sectors discarded", Unit::Bytes, "Bytes discarded.")
         .times(512)
-        .exposed("khz_disk_discarded_bytes_total", &[]),
+        .divided(512)
+        .exposed("node_disk_discarded_sectors_total", &[]),
     counter(
         "disk.discard_time",
         "15 milliseconds discarding",

@@ -9,6 +9,7 @@ use crate::kernel_file::{KernelFile, Pieces, ValueFile};
 pub static FILE: KernelFile = KernelFile {
     name: "dmi",
     path: "sys/class/dmi/id",
+    only_base: false,
     pieces: Pieces::Folder(&[
         same("bios_date"),
         same("bios_release"),

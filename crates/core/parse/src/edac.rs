@@ -12,6 +12,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "edac",
     path: "sys/devices/system/edac/mc",
     pieces: Pieces::Survey { subject: Subject::MemoryErrors, captured: "survey/edac" },
+    only_base: false,
     scalars: &[],
     groups: &[Group { label: "controller", entries: PER_CONTROLLER, total_of: &[], instance_labels: &[] }],
     parse,

@@ -157,11 +157,22 @@ impl Entry {
         self
     }
 
+    /// Exposed in the kernel's own unit: divided by `divisor`.
+    pub const fn divided(mut self, divisor: u64) -> Self {
+        self.divisor = divisor;
+        self
+    }
+
     /// Exposed as untyped and divided: node_exporter shows vmstat in the kernel's own units.
     pub const fn untyped(mut self, divisor: u64) -> Self {
         self.untyped = true;
         self.divisor = divisor;
         self
+    }
+
+    /// The two words of the field, in a file whose names are not unique: the kind (a protocol), and the name.
+    pub fn kind_and_name(&self) -> Option<(&'static [u8], &'static [u8])> {
+        self.field.split_once(' ').map(|(kind, name)| (kind.as_bytes(), name.as_bytes()))
     }
 
     /// The catalogue's metric. `file` is the origin; `instances` is the label of the metric's instances.

@@ -13,6 +13,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "filesystem",
     path: "proc/1/mountinfo",
     pieces: Pieces::Survey { subject: Subject::FileSystems, captured: "survey/filesystem" },
+    only_base: false,
     scalars: SCALARS,
     groups: &[Group {
         label: "mountpoint",

@@ -5,18 +5,18 @@ use khz_model::Unit;
 
 use crate::entry::{Entry, counter};
 use crate::kernel_file::{KernelFile, Pieces};
-use crate::sink::Sink;
+use crate::kernel_values;
 use crate::survey::SURVEY_PERIOD;
-use crate::text::words;
 
 /// The file.
 pub static FILE: KernelFile = KernelFile {
     name: "hung_tasks",
     path: "proc/sys/kernel/hung_task_detect_count",
     pieces: Pieces::Value,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
-    parse,
+    parse: kernel_values::number,
 };
 
 static SCALARS: &[Entry] = &[counter(
@@ -27,13 +27,6 @@ static SCALARS: &[Entry] = &[counter(
 )
 .every(SURVEY_PERIOD)
 .exposed("khz_hung_tasks_total", &[])];
-
-fn parse(sink: &mut Sink<'_>) {
-    sink.lines(|sink, line| match words(sink.text(), line).next() {
-        Some(number) => sink.scalar(0, number),
-        None => sink.note(String::from("a line"), "it is empty"),
-    });
-}
 
 #[cfg(test)]
 mod tests {

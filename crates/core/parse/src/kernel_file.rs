@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use khz_model::{Metric, Refresh, ValueType};
+use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 
 use crate::entry::Entry;
 use crate::sink::Sink;
+
+/// The period of the base lane, as a rule.
+const BASE_PERIOD: Nanos = Nanos::SECOND;
 
 /// One file of the kernel.
 #[derive(Debug)]
@@ -17,6 +20,9 @@ pub struct KernelFile {
     pub path: &'static str,
     /// How the kernel hands it out.
     pub pieces: Pieces,
+    /// Only the base lane has it until a reader names something of it: files that few people look at, which together take longer to
+    /// read than the classic ones.
+    pub only_base: bool,
     /// Metrics without instances. They take the first slots, from slot 0.
     pub scalars: &'static [Entry],
     /// Metrics with instances. Each new instance takes the next slots.
@@ -113,11 +119,43 @@ impl KernelFile {
         entries.filter(|e| wanted(e.name)).map(|e| e.refresh).min_by_key(|r| r.period().map_or(0, |p| p.0))
     }
 
+    /// How far apart reads may be for a reader of these patterns; `None`: it wants nothing of the file. Who wants everything gets a
+    /// file of the base lane as often as that has it.
+    pub fn refresh_for(&self, patterns: &[Pattern]) -> Option<Nanos> {
+        let wanted = |metric: &str| patterns.iter().any(|pattern| pattern.matches_metric(metric));
+        let is_named = |metric: &str| {
+            patterns.iter().any(|pattern| pattern.series() != "*" && pattern.matches_metric(metric))
+        };
+        let refresh = self.refresh(wanted)?.period().unwrap_or(Nanos(0));
+        let is_seldom = self.only_base && self.refresh(is_named).is_none();
+        Some(if is_seldom { refresh.max(BASE_PERIOD) } else { refresh })
+    }
+
     /// The file's catalogue entries, scalars first.
     pub fn metrics(&self) -> Vec<Arc<Metric>> {
         let scalars = self.scalars.iter().map(|e| e.metric(self.path, None));
         let grouped =
             self.groups.iter().flat_map(|g| g.entries.iter().map(|e| e.metric(self.path, Some(g.label))));
         scalars.chain(grouped).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{loadavg, protocols, stat};
+
+    #[test]
+    fn who_wants_everything_gets_files_of_the_base_lane_at_its_rate() {
+        let every = |file: &KernelFile, patterns: &[&str]| {
+            let patterns: Vec<Pattern> = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            file.refresh_for(&patterns)
+        };
+        assert_eq!(every(&protocols::SNMP, &["*"]), Some(Nanos::SECOND));
+        assert_eq!(every(&protocols::SNMP, &["n[1-4]:*", "mem.*"]), Some(Nanos::SECOND));
+        assert_eq!(every(&protocols::SNMP, &["*", "tcp.retransmits"]), Some(Nanos(0)));
+        assert_eq!(every(&protocols::SNMP, &["mem.*"]), None);
+        assert_eq!(every(&stat::FILE, &["*"]), Some(Nanos(0)));
+        assert_eq!(every(&loadavg::FILE, &["load.*"]), Some(Nanos::from_secs(5)));
     }
 }

@@ -14,6 +14,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "loadavg",
     path: "proc/loadavg",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,

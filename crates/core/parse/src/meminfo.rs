@@ -13,6 +13,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "meminfo",
     path: "proc/meminfo",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,

@@ -12,6 +12,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "net/class",
     path: "sys/class/net",
     pieces: Pieces::Survey { subject: Subject::Interfaces, captured: "survey/net_class" },
+    only_base: false,
     scalars: SCALARS,
     groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
     parse,
@@ -25,6 +26,10 @@ static SCALARS: &[Entry] = &[gauge(
 )
 .every(SURVEY_PERIOD)
 .exposed("khz_network_links_left_out", &[])];
+
+const fn setting(name: &'static str, field: &'static str, family: &'static str, help: &'static str) -> Entry {
+    gauge(name, field, Unit::Count, help).every(SURVEY_PERIOD).exposed(family, &[])
+}
 
 static PER_DEVICE: &[Entry] = &[
     gauge("net.up", "operstate", Unit::Count, "1 if the interface is up and can send, by its state.")
@@ -63,6 +68,59 @@ static PER_DEVICE: &[Entry] = &[
     gauge("net.queue_length", "tx_queue_len", Unit::Packets, "Packets that may wait to be sent.")
         .every(SURVEY_PERIOD)
         .exposed("node_network_transmit_queue_length", &[]),
+    counter(
+        "net.rx_no_handler",
+        "statistics/rx_nohandler",
+        Unit::Packets,
+        "Packets received and thrown away because nobody wanted them on this interface.",
+    )
+    .every(SURVEY_PERIOD)
+    .exposed("node_network_receive_nohandler_total", &[]),
+    setting("net.flags", "flags", "node_network_flags", "The kernel's bits IFF_... of the interface."),
+    setting(
+        "net.dormant",
+        "dormant",
+        "node_network_dormant",
+        "1 if the interface waits for something outside, as for a log-in.",
+    ),
+    setting("net.index", "ifindex", "node_network_iface_id", "The interface's number."),
+    setting(
+        "net.link_index",
+        "iflink",
+        "node_network_iface_link",
+        "The number of the interface that this one is on; its own if it is on none.",
+    ),
+    setting(
+        "net.link_mode",
+        "link_mode",
+        "node_network_iface_link_mode",
+        "How the link comes up: 0 by itself, 1 when something outside says so.",
+    ),
+    setting("net.device_id", "dev_id", "node_network_device_id", "Tells interfaces of one address apart."),
+    setting(
+        "net.group",
+        "netdev_group",
+        "node_network_net_dev_group",
+        "The group of interfaces to which it belongs.",
+    ),
+    setting(
+        "net.hardware_type",
+        "type",
+        "node_network_protocol_type",
+        "The kernel's number ARPHRD_... of the kind of hardware.",
+    ),
+    setting(
+        "net.address_type",
+        "addr_assign_type",
+        "node_network_address_assign_type",
+        "Where the address is from: 0 the hardware, 1 chance, 2 another interface, 3 a person.",
+    ),
+    setting(
+        "net.name_type",
+        "name_assign_type",
+        "node_network_name_assign_type",
+        "Where the name is from: 1 the kernel, 2 the kernel in a fixed way, 3 a program, 4 a program that renamed it.",
+    ),
     info(
         "net.link",
         "address, broadcast, duplex, ifalias, operstate",

@@ -16,6 +16,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "net/dev",
     path: "proc/net/dev",
     pieces: Pieces::Records { longest: 16 + 16 * 21 + 2 },
+    only_base: false,
     scalars: &[],
     groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
     parse,

@@ -32,6 +32,18 @@ fn without_padding(mut text: &[u8]) -> &[u8] {
     text
 }
 
+/// One or more hexadecimal digits.
+pub fn hexadecimal(text: &[u8]) -> Result<u64, Fault> {
+    let digit = |&byte: &u8| char::from(byte).to_digit(16).map(u64::from).ok_or(Fault::Malformed);
+    if text.is_empty() {
+        return Err(Fault::Malformed);
+    }
+    text.iter().map(digit).try_fold(0u64, |value, digit| {
+        let digit = digit?;
+        if value >> 60 == 0 { Ok(value << 4 | digit) } else { Err(Fault::OutOfRange) }
+    })
+}
+
 /// One or more decimal digits.
 #[inline]
 pub fn digits(text: &[u8]) -> Result<u64, Fault> {

@@ -12,6 +12,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "os",
     path: "etc/os-release",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,

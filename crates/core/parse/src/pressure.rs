@@ -21,7 +21,7 @@ pub static IO: KernelFile = file("pressure/io", "proc/pressure/io", IO_ENTRIES);
 pub static IRQ: KernelFile = file("pressure/irq", "proc/pressure/irq", IRQ_ENTRIES);
 
 const fn file(name: &'static str, path: &'static str, scalars: &'static [Entry]) -> KernelFile {
-    KernelFile { name, path, pieces: Pieces::Whole, scalars, groups: &[], parse }
+    KernelFile { name, path, pieces: Pieces::Whole, only_base: false, scalars, groups: &[], parse }
 }
 
 /// PSI_FREQ in kernel/sched/psi.c: the averages move every 2 s.

@@ -129,6 +129,11 @@ impl<'a> Sink<'a> {
         self.text
     }
 
+    /// True if the text ends with a whole line. What is added up over all lines has no value otherwise.
+    pub fn is_whole(&self) -> bool {
+        self.text.ends_with(b"\n")
+    }
+
     /// The file's groups of instances.
     pub fn groups(&self) -> &'static [Group] {
         self.slots.file.groups
@@ -181,6 +186,22 @@ impl<'a> Sink<'a> {
             Err(Fault::OutOfRange) => self.fail(index as u32, Fault::OutOfRange, "number beyond 64 bits"),
             Err(fault) => self.fail(index as u32, fault, "not a number"),
         }
+    }
+
+    /// Reports that scalar `index` has this value, which is not printed in decimal. If the text changes, it is parsed in
+    /// full.
+    pub fn scalar_is(&mut self, index: usize, value: u64) {
+        self.slot_is(index as u32, value);
+    }
+
+    /// The same of the instance's entry `index`.
+    pub fn field_is(&mut self, instance: InstanceSlots, index: usize, value: u64) {
+        self.slot_is(instance.base + index as u32, value);
+    }
+
+    fn slot_is(&mut self, slot: u32, value: u64) {
+        self.seen[slot as usize] = self.parse_number;
+        self.readings.set(slot, Reading::Present(value));
     }
 
     /// Reports that the text describes scalar `index` with these labels. Any other text is parsed in full.

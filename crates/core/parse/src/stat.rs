@@ -17,6 +17,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "stat",
     path: "proc/stat",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[], instance_labels: &[] }],
     parse,

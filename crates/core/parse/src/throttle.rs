@@ -12,6 +12,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "cpu/throttle",
     path: "sys/devices/system/cpu",
     pieces: Pieces::Survey { subject: Subject::Throttling, captured: "survey/cpu_throttle" },
+    only_base: false,
     scalars: &[],
     groups: &[
         Group { label: "core", entries: PER_CORE, total_of: &[], instance_labels: &["package"] },

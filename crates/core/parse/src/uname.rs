@@ -11,6 +11,7 @@ use crate::kernel_file::{KernelFile, Pieces, ValueFile};
 pub static FILE: KernelFile = KernelFile {
     name: "uname",
     path: "proc/sys/kernel",
+    only_base: false,
     pieces: Pieces::Folder(&[
         ValueFile { file: "ostype", label: "sysname" },
         ValueFile { file: "osrelease", label: "release" },

@@ -12,6 +12,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "uptime",
     path: "proc/uptime",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,

@@ -13,6 +13,7 @@ pub static FILE: KernelFile = KernelFile {
     name: "vmstat",
     path: "proc/vmstat",
     pieces: Pieces::Records { longest: 96 },
+    only_base: false,
     scalars: SCALARS,
     groups: &[],
     parse,

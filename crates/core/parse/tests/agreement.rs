@@ -35,6 +35,35 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         }
         "timex" => "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n",
         "hung_tasks" => "17\n",
+        "net/snmp" => {
+            "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoMin MaxConn ActiveOpens OutSegs\nTcp: 200 -1 84 7001\n"
+        }
+        "net/netstat" => {
+            "TcpExt: ListenDrops PruneCalled\nTcpExt: 3 0\nIpExt: InOctets OutOctets\nIpExt: 90071 44\n"
+        }
+        "net/snmp6" => "Ip6InReceives                   \t12\nIp6InOctets                     \t840\n",
+        "net/sockstat" => {
+            "sockets: used 92\nTCP: inuse 27 orphan 0 tw 152 alloc 27 mem 4\nFRAG: inuse 0 memory 0\n"
+        }
+        "net/sockstat6" => "TCP6: inuse 2\nFRAG6: inuse 0 memory 0\n",
+        "net/softnet_stat" => {
+            "00fcdeb2 000000b5 00000004 0 0 0 0 0 0 0 0 0 00000000\n0000000a 00000000 00000006 0 0 0 0 0 0 0 0 0 0000000c\n"
+        }
+        "net/arp" => {
+            "IP address       HW type     Flags       HW address            Mask     Device\n\
+             192.0.2.1        0x1         0x2         02:fc:00:00:00:05     *        eth0\n\
+             192.0.2.7        0x1         0x2         02:fc:00:00:00:06     *        eth1\n"
+        }
+        "net/udp" | "net/udp6" => {
+            "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             505: 00000000:0044 00000000:0000 07 00000001:00000A00 00:00000000 00000000     0        0 12\n"
+        }
+        "fs/file-nr" => "1009\t0\t9223372036854775807\n",
+        "random/entropy_avail" | "random/poolsize" => "256\n",
+        "netfilter/nf_conntrack_count" | "netfilter/nf_conntrack_max" => "4096\n",
+        "net/stat/nf_conntrack" => {
+            "entries found drop\n00000001 0000000f 00000002\n00000001 00000001 0000000a\n"
+        }
         "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
         _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
     };

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use khz_model::{Fault, Reading};
 use khz_parse::{FAULTS_MAX, FaultNote, KernelFile, Parser, Pieces, files};
-use khz_synthetic_host::{Host, KernelFile as _, Noise, Shape};
+use khz_synthetic_host::{Host, Noise, Shape};
 
 /// Only three hosts, because every damage is done at every place.
 const HOSTS: [&str; 3] = ["linux-6.18-vm2", "linux-6.1-qemu8", "linux-2.4-documented"];
@@ -40,9 +40,11 @@ fn texts() -> Vec<Text> {
     }
     // Those hosts have no texts of surveys, and virtual machines have no memory that errs.
     let made_up = Host::new(Shape { cpus: 1, interrupts: 1, interfaces: 1, disks: 1 }, 5);
-    for survey in &made_up.surveys {
-        let file = files().iter().find(|file| file.captured_path() == survey.path()).unwrap();
-        texts.push(text_of(file, "made up", survey.text().into_bytes()));
+    let counts = made_up.counts.iter().map(|counts| counts as &dyn khz_synthetic_host::KernelFile);
+    let made_up = made_up.surveys.iter().map(|survey| survey as &dyn khz_synthetic_host::KernelFile);
+    for made_up in made_up.chain(counts) {
+        let file = files().iter().find(|file| file.captured_path() == made_up.path()).unwrap();
+        texts.push(text_of(file, "made up", made_up.text().into_bytes()));
     }
     assert!(texts.len() > 20);
     texts
@@ -129,6 +131,11 @@ impl Text {
         found
     }
 
+    /// True if each line of numbers goes by the names in the line before it.
+    fn is_paired(&self) -> bool {
+        ["proc/net/snmp", "proc/net/netstat"].contains(&self.file.path)
+    }
+
     fn lines(&self) -> Vec<&[u8]> {
         self.bytes.split_inclusive(|&byte| byte == b'\n').collect()
     }
@@ -175,6 +182,10 @@ fn a_text_of_which_no_line_can_be_read_is_failed_not_absent() {
         parser.advance_with(&text.bytes);
         let garbled: Vec<u8> =
             text.bytes.iter().map(|byte| if b" :=\t/".contains(byte) { b'?' } else { *byte }).collect();
+        // A file of one number has none.
+        if garbled == text.bytes {
+            continue;
+        }
         parser.advance_with(&garbled);
         let how = text.called("without its separators");
         assert!(!parser.faults().is_empty(), "{how}");
@@ -288,7 +299,7 @@ fn fields_that_are_added_change_nothing_or_fail_their_line() {
                 let how = text.called(format!("line {} with '{added}' after it", number + 1));
                 let (readings, faults) = text.damaged(&text.with(&(end..end), added), &how);
                 // A header with one more column makes the lines below it too short.
-                if !line.contains(&b'|') {
+                if !line.contains(&b'|') && !text.is_paired() {
                     assert!(faults.iter().all(|note| note.line as usize == number + 1), "{how}: {faults:?}");
                 }
                 // A longer line of /proc/stat looks like the line of a newer kernel.
@@ -306,13 +317,15 @@ fn lines_in_any_order_mean_the_same() {
     for text in texts() {
         // The header of net/dev has to come first: the parser finds the columns by it.
         let header = if text.file.path == "proc/net/dev" { 2 } else { 0 };
-        let lines = text.lines();
+        // A line of names and its line of numbers stay together.
+        let lines: Vec<Vec<u8>> =
+            text.lines().chunks(if text.is_paired() { 2 } else { 1 }).map(<[&[u8]]>::concat).collect();
         for round in 0..20 {
             let mut order: Vec<usize> = (0..lines.len()).collect();
             for last in (header + 1..order.len()).rev() {
                 order.swap(last, header + noise.below((last - header) as u64 + 1) as usize);
             }
-            let bytes = order.iter().map(|&line| lines[line]).collect::<Vec<_>>().concat();
+            let bytes = order.iter().map(|&line| lines[line].clone()).collect::<Vec<_>>().concat();
             let how = text.called(format!("order {round}"));
             let (readings, faults) = text.damaged(&bytes, &how);
             assert_eq!((readings, faults), (text.whole.clone(), vec![]), "{how}");

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use khz_door::Caller;
 use tokio::task::spawn_blocking;
 
 use crate::json;
+use crate::limits::RUN_OUTPUT_BYTES;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -46,9 +47,12 @@ pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Resul
 
 async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writer, Refusal> {
     writer.page().push_str("{\"actions\":[");
-    for (number, object) in beside(&all, |all| all.actions()).await?.iter().enumerate() {
+    let actions = beside(&all, |all| all.actions()).await?;
+    writer.hold(actions.iter().map(held).sum())?;
+    for (number, object) in actions.iter().enumerate() {
         put(&mut writer, number, object).await?;
     }
+    drop(actions);
     writer.page().push_str("],\"runs\":[");
     let (mut number, mut after) = (0, 0);
     loop {
@@ -56,6 +60,7 @@ async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writ
         if runs.is_empty() {
             break;
         }
+        writer.hold(runs.iter().map(|(_, object)| held(object)).sum())?;
         for (run, object) in runs {
             put(&mut writer, number, &object).await?;
             (number, after) = (number + 1, run);
@@ -63,6 +68,10 @@ async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writ
     }
     writer.page().push_str("]}\n");
     Ok(writer)
+}
+
+fn held(object: &String) -> u64 {
+    (size_of::<(u64, String)>() + object.capacity()) as u64
 }
 
 async fn put(writer: &mut Writer, number: usize, object: &str) -> Result<(), Refusal> {
@@ -91,11 +100,20 @@ pub(crate) async fn output(
 ) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
     caller.check_operator("the output of actions")?;
-    let nothing = || Refusal::new(StatusCode::NOT_FOUND, format!("no output of a run {run} is kept here"));
-    let (number, actions) = (run.parse().map_err(|_| nothing())?, app.actions.clone().ok_or_else(nothing)?);
-    let text = spawn_blocking(move || actions.output(number)).await.map_err(stopped)?;
-    let text = text.ok_or_else(nothing)?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
+    let kept = run.clone();
+    let nothing =
+        move || Refusal::new(StatusCode::NOT_FOUND, format!("no output of a run {kept} is kept here"));
+    let number = run.parse().map_err(|_| nothing())?;
+    let actions = app.actions.clone().ok_or_else(&nothing)?;
+    pages::answer(&app, "text/plain; charset=utf-8", async move |mut writer: Writer| {
+        writer.hold(RUN_OUTPUT_BYTES)?;
+        let text = spawn_blocking(move || actions.output(number)).await.map_err(stopped)?;
+        let text = text.ok_or_else(nothing)?;
+        writer.hold(text.capacity() as u64)?;
+        writer.text(&text).await?;
+        Ok(writer)
+    })
+    .await
 }
 
 fn stopped(_: tokio::task::JoinError) -> Refusal {

@@ -30,14 +30,18 @@ pub(crate) async fn catalog(
     request: Request,
 ) -> Result<Response, Refusal> {
     let patterns = Params::parse(request.uri().query(), CATALOG_PARAMS)?.patterns()?;
-    let mut metrics = app.query.metrics();
-    metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
-    published.sift(&*app.query, &mut metrics).await;
-    pages::json(&app, async move |writer| write(writer, metrics).await).await
+    let query = Arc::clone(&app.query);
+    let write = async move |mut writer: Writer| {
+        let mut metrics = query.metrics();
+        metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
+        writer.hold((metrics.capacity() * size_of::<Arc<Metric>>()) as u64)?;
+        published.sift(&*query, &mut metrics).await;
+        write(writer, metrics).await
+    };
+    pages::json(&app, write).await
 }
 
 async fn write(mut writer: Writer, metrics: Vec<Arc<Metric>>) -> Result<Writer, Refusal> {
-    writer.hold((metrics.capacity() * size_of::<Arc<Metric>>()) as u64)?;
     writer.page().push_str("{\"metrics\":[");
     for (number, metric) in metrics.iter().enumerate() {
         json::next(writer.page(), number);

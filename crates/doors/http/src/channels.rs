@@ -40,13 +40,20 @@ pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Resul
 }
 
 async fn write(mut writer: Writer, app: &App) -> Result<Writer, Refusal> {
-    let out = writer.page();
-    out.push_str("{\"channels\":[");
-    for (number, kept) in app.channels.list().iter().enumerate() {
-        json::next(writer.page(), number);
+    // Definitions that are replaced meanwhile must not stay, so the answer holds only names.
+    let names: Vec<String> = app.channels.list().iter().map(|kept| kept.definition.name.clone()).collect();
+    writer.hold(names.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>() as u64)?;
+    writer.page().push_str("{\"channels\":[");
+    let mut written = 0;
+    for name in &names {
+        // It may have been removed since.
+        let Ok(kept) = app.channels.get(name) else { continue };
+        json::next(writer.page(), written);
+        written += 1;
         writer.page().push('{');
-        entry(writer.page(), app, kept);
+        entry(writer.page(), app, &kept);
         writer.page().push('}');
+        drop(kept);
         writer.turn().await?;
     }
     let out = writer.page();
@@ -66,8 +73,14 @@ pub(crate) async fn show(
 ) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
     let kept = app.channels.get(&name)?;
-    let cost = ChannelCost::of(&app, &kept.definition.name).await?;
-    Ok(shown(&app, &kept, Some(&cost)))
+    let asked = app.clone();
+    let write = async move |mut writer: Writer| {
+        let cost = ChannelCost::of(&asked, &kept.definition.name).await?;
+        shown(writer.page(), &asked, &kept, Some(&cost));
+        writer.turn().await?;
+        Ok(writer)
+    };
+    pages::json(&app, write).await
 }
 
 /// `PUT /khz/v1/channels/NAME`: defines a channel; with `new=1` only if there is none of this name, or an equal one;
@@ -99,7 +112,9 @@ pub(crate) async fn put(
         (false, true) => registry.replace(definition, caller.role),
         (false, false) => registry.set(definition, caller.role),
     });
-    Ok(shown(&app, &*kept.await?, None))
+    let mut out = String::new();
+    shown(&mut out, &app, &*kept.await?, None);
+    Ok(json::response(out))
 }
 
 /// `DELETE /khz/v1/channels/NAME`
@@ -130,14 +145,15 @@ async fn changed<T: Send + 'static>(
     Ok(spawn_blocking(change).await.map_err(stopped)??)
 }
 
-fn shown(app: &App, kept: &Kept, cost: Option<&ChannelCost>) -> Response {
-    let mut out = String::from("{");
-    entry(&mut out, app, kept);
+/// Writes a channel with what nodes say of it.
+fn shown(out: &mut String, app: &App, kept: &Kept, cost: Option<&ChannelCost>) {
+    out.push('{');
+    entry(out, app, kept);
     out.push_str(",\"notices\":");
     let tally = app.tallies.of(&kept.definition.name);
     let of_readers = tally.map(|tally| tally.notices()).unwrap_or_default();
     let notices = app.channels.noted_of(&kept.definition.name).and(of_readers);
-    json::list(&mut out, &notices.sentences(), |out, (text, nodes)| {
+    json::list(out, &notices.sentences(), |out, (text, nodes)| {
         out.push_str("{\"nodes\":");
         json::list(out, nodes, |out, node: &NodeName| json::text(out, node.as_str()));
         out.push_str(",\"text\":");
@@ -146,10 +162,9 @@ fn shown(app: &App, kept: &Kept, cost: Option<&ChannelCost>) -> Response {
     });
     if let Some(cost) = cost {
         out.push_str(",\"cost\":");
-        cost.put(&mut out);
+        cost.put(out);
     }
     out.push_str("}\n");
-    json::response(out)
 }
 
 /// The members of a channel.

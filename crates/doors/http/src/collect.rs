@@ -12,19 +12,27 @@ pub(crate) const COLLECT: &str = "collect[]";
 /// The metrics of each name: node_exporter's collectors first, then our sources, `jobs` and `khz` (khz's own
 /// numbers).
 const COLLECTORS: &[(&str, &[&str])] = &[
+    ("arp", &["net.neighbours"]),
     ("cpu", &["cpu.*", "thermal.*"]),
+    ("conntrack", CONNTRACK),
     ("diskstats", &["disk.*"]),
     ("dmi", &["host.dmi"]),
     ("edac", &["edac.*"]),
+    ("entropy", ENTROPY),
+    ("filefd", &["file.*"]),
     ("filesystem", &["fs.*"]),
     ("loadavg", &["load.*", "tasks.*"]),
     ("meminfo", &["mem.*"]),
     ("netclass", NET_CLASS),
     ("netdev", NET_DEV),
+    ("netstat", NETSTAT),
     ("os", &["host.os"]),
     ("pressure", &["pressure.*"]),
+    ("sockstat", &["socket.*"]),
+    ("softnet", &["softnet.*"]),
     ("stat", &["kernel.*"]),
     ("timex", &["clock.*"]),
+    ("udp_queues", UDP_QUEUES),
     ("uname", &["host.uname"]),
     ("vmstat", &["vm.*"]),
     ("net/dev", NET_DEV),
@@ -37,12 +45,40 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("pressure/irq", &["pressure.irq.*"]),
     ("pressure/memory", &["pressure.memory.*"]),
     ("cgroup/cpu", &["cgroup.cpu.*"]),
+    ("net/snmp", NETSTAT),
+    ("net/netstat", NETSTAT),
+    ("net/snmp6", &["ip6.*", "icmp6.*", "udp6.*", "udplite6.*"]),
+    ("net/sockstat", &["socket.*"]),
+    ("net/sockstat6", &["socket.*"]),
+    ("net/softnet_stat", &["softnet.*"]),
+    ("fs/file-nr", &["file.*"]),
+    ("random/entropy_avail", ENTROPY),
+    ("random/poolsize", ENTROPY),
+    ("netfilter/nf_conntrack_count", CONNTRACK),
+    ("netfilter/nf_conntrack_max", CONNTRACK),
+    ("net/stat/nf_conntrack", CONNTRACK),
+    ("net/arp", &["net.neighbours"]),
+    ("net/udp", &["udp.rx_queue", "udp.tx_queue"]),
+    ("net/udp6", &["udp6.rx_queue", "udp6.tx_queue"]),
     ("jobs", &["job.*"]),
     ("khz", &["khz.*"]),
 ];
 
 /// The traffic of interfaces.
 const NET_DEV: &[&str] = &["net.rx_*", "net.tx_*"];
+
+/// The protocols. Of IPv4 some are in `net/snmp` and some in `net/netstat`.
+const NETSTAT: &[&str] =
+    &["ip.*", "icmp.*", "tcp.*", "udp.*", "udplite.*", "ip6.*", "icmp6.*", "udp6.*", "udplite6.*"];
+
+/// What waits in UDP sockets.
+const UDP_QUEUES: &[&str] = &["udp.rx_queue", "udp.tx_queue", "udp6.rx_queue", "udp6.tx_queue"];
+
+/// Connections that netfilter tracks.
+const CONNTRACK: &[&str] = &["conntrack.*"];
+
+/// The random generator.
+const ENTROPY: &[&str] = &["entropy.*"];
 
 /// The state of links.
 const NET_CLASS: &[&str] = &[
@@ -52,6 +88,16 @@ const NET_CLASS: &[&str] = &[
     "net.speed",
     "net.mtu",
     "net.queue_length",
+    "net.flags",
+    "net.dormant",
+    "net.index",
+    "net.link_index",
+    "net.link_mode",
+    "net.device_id",
+    "net.group",
+    "net.hardware_type",
+    "net.address_type",
+    "net.name_type",
     "net.link",
     "net.links_left_out",
 ];
@@ -110,6 +156,8 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let refused = of("collect[]=cpu&collect[]=ntp").unwrap_err();
-        assert!(refused.starts_with("collect[]: there is no collector 'ntp'; there are cpu, diskstats, "));
+        assert!(refused.starts_with(
+            "collect[]: there is no collector 'ntp'; there are arp, cpu, conntrack, diskstats, "
+        ));
     }
 }

@@ -25,6 +25,7 @@ use crate::limits::{
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
+use crate::versions::Versions;
 
 /// Answer to plain HTTP where the door has TLS: browsers send it when the user leaves out the `s`.
 const SPEAK_TLS: &[u8] =
@@ -172,6 +173,8 @@ impl Hall {
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             channels,
             rules,
+            standings: Versions::default(),
+            scores: Versions::default(),
             actions,
             tallies: Arc::default(),
             places: Arc::default(),

@@ -10,12 +10,35 @@ pub struct Question {
     pub is_form: bool,
     /// The parameters, not encoded.
     pub pairs: Vec<(String, String)>,
+    /// The marks of those that have passed it on, and ours: what goes out in the header [`ASKED_BY`].
+    pub asked_by: String,
+}
+
+/// The header of a question that a khz passes on to its engine: the marks of all that have done so, with commas between them. A khz that
+/// finds its own would ask itself for ever.
+pub const ASKED_BY: &str = "khz-asked-by";
+/// Bytes of such a header: a chain of some khz, each of which asks the next one.
+const ASKED_BY_BYTES_MAX: usize = 256;
+
+/// What the header is to say when this question is passed on by the khz with this mark; `None`: it has passed it on before. What a client
+/// has made up is left out.
+pub(crate) fn passed_on(asked_by: Option<&[u8]>, mark: &str) -> Option<String> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b',';
+    let before = asked_by.filter(|bytes| bytes.iter().all(is_plain));
+    let before = before.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+    if before.len() > ASKED_BY_BYTES_MAX || before.split(',').any(|known| known == mark && !mark.is_empty()) {
+        return None;
+    }
+    Some(if before.is_empty() { mark.to_owned() } else { format!("{before},{mark}") })
 }
 
 /// Another engine. Its calls block.
 pub trait Engine: Send + Sync {
     /// Its address, without secrets: people see it.
     fn url(&self) -> &str;
+
+    /// What no other khz puts into the header [`ASKED_BY`]: letters and digits.
+    fn mark(&self) -> &str;
 
     /// Asks, and waits until the answer begins.
     ///
@@ -52,4 +75,19 @@ pub enum EngineError {
     /// It is not there, or what it says cannot be used.
     #[error("{0}")]
     Unusable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_passed_on_once_by_each_khz() {
+        assert_eq!(passed_on(None, "a1").as_deref(), Some("a1"));
+        assert_eq!(passed_on(Some(b"b2"), "a1").as_deref(), Some("b2,a1"));
+        assert_eq!(passed_on(Some(b"b2,a1"), "a1"), None);
+        assert_eq!(passed_on(Some(b"b2,a1,c3"), "a1"), None);
+        assert_eq!(passed_on(Some("x\ty\u{e4}".as_bytes()), "a1").as_deref(), Some("a1"));
+        assert_eq!(passed_on(Some("x".repeat(999).as_bytes()), "a1"), None);
+    }
 }

@@ -21,6 +21,7 @@ use crate::bearer::bearer;
 use crate::bodies::body_max;
 use crate::counters::count;
 use crate::gzip;
+use crate::limits::CHANGED_BYTES;
 use crate::pages;
 use crate::prometheus;
 use crate::prometheus::line::Client;
@@ -57,14 +58,16 @@ impl Exchange {
         let packs =
             matches!(*request.method(), Method::GET | Method::POST) && gzip::is_accepted(request.headers());
         let path = request.uri().path().to_owned();
-        let response = match self.check(&request) {
-            Ok(caller) => self.clone().route(request, caller).await,
-            Err(refusal) => {
+        let room = self.shared.room(request.method());
+        let response = match (self.check(&request), &room) {
+            (Ok(caller), Ok(_)) => self.clone().route(request, caller).await,
+            (Ok(_), Err(busy)) => busy.clone().into_response(),
+            (Err(refusal), _) => {
                 count(&self.shared.counters.requests_refused);
                 prometheus::refused(refusal, &path)
             }
         };
-        let (share, response) = self.shared.counted(response);
+        let (share, response) = self.shared.counted(response, room.ok().flatten());
         let response = gzip::of(response, packs, &self.shared.answers);
         self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
@@ -101,9 +104,19 @@ impl Exchange {
 }
 
 impl Shared {
+    /// What a request that changes something takes of the budget before the change: then nothing is refused that is done.
+    fn room(&self, method: &Method) -> Result<Option<Share>, Refusal> {
+        match *method {
+            Method::PUT | Method::DELETE => {
+                self.answers.take(CHANGED_BYTES).map(Some).ok_or_else(Refusal::busy)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// What an answer holds of the budget: the share it carries, or its length. An answer that would exceed
-    /// the budget becomes a refusal. Refusals are short, and always sent.
-    fn counted(&self, mut response: Response) -> (Option<Arc<Share>>, Response) {
+    /// the budget becomes a refusal, but if there is `room` for it already. Refusals are short, and always sent.
+    fn counted(&self, mut response: Response, room: Option<Share>) -> (Option<Arc<Share>>, Response) {
         if response.extensions().get::<OverBudget>().is_some() {
             count(&self.counters.answers_refused);
         }
@@ -113,6 +126,11 @@ impl Shared {
         let is_refusal = !response.status().is_success();
         let is_free = is_refusal || response.extensions().get::<Embedded>().is_some();
         let bytes = if is_free { 0 } else { response.body().size_hint().lower() };
+        if let Some(room) = room {
+            // What is done must be told, even where it takes a little more.
+            room.set(bytes);
+            return (Some(Arc::new(room)), response);
+        }
         match self.answers.take(bytes) {
             Some(share) => (Some(Arc::new(share)), response),
             None => {

@@ -13,6 +13,7 @@ use crate::bodies::body_max;
 use crate::channels;
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
+use crate::routes;
 
 /// Which Host headers name this door.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ impl Guard {
     /// Accepts a request that came in by this way, or returns the refusal.
     pub(crate) fn check<B>(&self, request: &Request<B>, way: Way) -> Result<(), Refusal> {
         let body_max = body_max(request.method(), request.uri().path());
-        check_method(request.method(), request.uri().path(), body_max.is_some())?;
         check_uri(request)?;
+        check_method(request.method(), request.uri().path(), body_max.is_some())?;
         check_body(request.headers(), body_max)?;
         let host = self.check_host(request, way)?;
         check_origin(request.headers(), host.as_ref())
@@ -110,6 +111,7 @@ fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Ref
         Method::DELETE if path == NODES_PATH => Ok(()),
         Method::PUT | Method::DELETE if channels::name_in(path).is_some() => Ok(()),
         Method::PUT if path == RULES_PATH => Ok(()),
+        _ if !routes::has_path(path) => Err(routes::nothing_at(path)),
         _ => Err(Refusal::method(match path {
             NODES_PATH => "GET, HEAD, DELETE",
             RULES_PATH => "GET, HEAD, PUT",
@@ -253,6 +255,12 @@ mod tests {
         };
         assert_eq!(check(Request::post("/")), 405);
         assert_eq!(check(Request::delete("/khz/v1/query")), 405);
+        for path in ["/api/v1/nope", "/api/v1", "/api/v1/label//values", "/khz/v1/query/x"] {
+            assert_eq!(check(Request::post(path)), 404, "{path}");
+            assert_eq!(check(Request::put(path)), 404, "{path}");
+        }
+        assert_eq!(check(Request::put("/api/v1/label/a/values")), 405);
+        assert_eq!(check(Request::put("/metrics")), 405);
         assert_eq!(check(Request::delete("/khz/v1/nodes").header("origin", "http://evil.example")), 403);
         let delete = Request::delete("/khz/v1/nodes?nodes=n1").header("host", "localhost").body(()).unwrap();
         assert!(guard.check(&delete, Way::Address([127, 0, 0, 1].into())).is_ok());

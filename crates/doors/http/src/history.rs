@@ -11,11 +11,11 @@ use khz_model::{Delivery, Nanos, NodeName, Pattern, QueryError, Reading, Row, Se
 use crate::json;
 use crate::limits::{HISTORY_ROWS_MAX, LOOKING_BACK_BYTES};
 use crate::misses;
+use crate::node_names::NodeNames;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
-use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/history`.
 pub(crate) const HISTORY_PARAMS: &[&str] = &["match", "span", "rows"];
@@ -29,16 +29,8 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     let patterns = params.patterns()?;
     let span = params.duration("span", SPAN_DEFAULT)?;
     let rows = params.count("rows", ROWS_DEFAULT, HISTORY_ROWS_MAX)?;
-    app.turns.next(Queue::Answers).await;
-    let mut nodes = app.query.nodes();
-    nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
-    if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| !n.is_countable())) {
-        let texts: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        let nothing = QueryError::NothingMatches { patterns: texts.join(", ") };
-        return Err(misses::refusal(&*app.query, &patterns, nothing));
-    }
     let past = Past { app: Arc::clone(&app), patterns: patterns.into(), span, rows };
-    pages::json(&app, async move |writer| past.write(writer, nodes).await).await
+    pages::json(&app, async move |writer| past.write(writer).await).await
 }
 
 /// What a request wants from every node.
@@ -51,22 +43,37 @@ struct Past {
 
 impl Past {
     /// Writes one node after the other, so that it holds at most the rows of one.
-    async fn write(self, mut writer: Writer, nodes: Vec<NodeName>) -> Result<Writer, Refusal> {
-        let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
+    async fn write(self, mut writer: Writer) -> Result<Writer, Refusal> {
+        let nodes = self.nodes()?;
+        let names = nodes.held();
+        writer.hold(names)?;
         writer.page().push_str("{\"nodes\":[");
         let mut written = 0;
-        for node in nodes {
-            let Some(delivery) = self.look_back(&mut writer, node).await? else { continue };
-            writer.hold((names + held(&delivery)) as u64)?;
+        for node in nodes.all() {
+            let Some(delivery) = self.look_back(&mut writer, node.clone()).await? else { continue };
+            writer.hold(names + held(&delivery))?;
             json::next(writer.page(), written);
             written += 1;
             delivery_json(&mut writer, &delivery).await?;
         }
-        writer.hold(names as u64)?;
+        writer.hold(names)?;
         writer.page().push_str("],\"misses\":");
         misses::put(writer.page(), &misses::of(&*self.app.query, &self.patterns));
         writer.page().push_str("}\n");
         Ok(writer)
+    }
+
+    /// The nodes that it is about; a refusal if there can be none.
+    fn nodes(&self) -> Result<NodeNames, Refusal> {
+        let (query, patterns) = (&*self.app.query, &self.patterns);
+        let nodes = NodeNames::of(query, patterns);
+        let is_countable = |pattern: &Pattern| pattern.nodes().is_some_and(|hosts| hosts.is_countable());
+        if !nodes.all().is_empty() || patterns.iter().any(is_countable) {
+            return Ok(nodes);
+        }
+        let texts: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        let nothing = QueryError::NothingMatches { patterns: texts.join(", ") };
+        Err(misses::refusal(query, patterns, nothing))
     }
 
     /// Runs on a blocking thread, so that other requests do not wait.
@@ -88,11 +95,11 @@ impl Past {
 }
 
 /// Bytes that the rows of a node take.
-fn held(delivery: &Delivery) -> usize {
+fn held(delivery: &Delivery) -> u64 {
     let rows = delivery.rows.iter().map(|row| row.readings.capacity() * size_of::<Reading>());
-    rows.sum::<usize>()
+    (rows.sum::<usize>()
         + delivery.rows.capacity() * size_of::<Row>()
-        + delivery.columns.len() * size_of::<Series>()
+        + delivery.columns.len() * size_of::<Series>()) as u64
 }
 
 async fn delivery_json(writer: &mut Writer, delivery: &Delivery) -> Result<(), Refusal> {

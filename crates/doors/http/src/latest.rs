@@ -285,7 +285,10 @@ async fn snapshot(
         writer.turn().await?;
     }
     writer.page().push_str("],\"missing\":[");
-    for (number, node) in misses::known(query, &look.missing()).iter().enumerate() {
+    let missing = misses::known(query, &look.missing());
+    let names = missing.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>();
+    writer.hold(look.held() + layouts.held() + names as u64)?;
+    for (number, node) in missing.iter().enumerate() {
         json::next(writer.page(), number);
         json::text(writer.page(), node);
         writer.turn().await?;

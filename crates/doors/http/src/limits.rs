@@ -48,9 +48,16 @@ pub const SCRAPE_ANSWERS_BYTES: ByteSize = ByteSize(16 << 20);
 pub const SCRAPE_SMALL_READINGS: usize = 16_384;
 /// Size of the pages in which an answer is sent; a large node makes its page larger, which is counted.
 pub const PAGE_BYTES: usize = 64 * 1024;
+/// Room of a page, with that for the piece that fills it.
+pub const PAGE_ROOM: usize = PAGE_BYTES + 16 * 1024;
 /// What an answer takes from the budget when it begins: a page that is being written and one that is being
-/// sent, each with room for the piece that fills it.
-pub const PAGES_BYTES: u64 = 2 * (PAGE_BYTES as u64 + 16 * 1024);
+/// sent.
+pub const PAGES_BYTES: u64 = 2 * PAGE_ROOM as u64;
+/// What a request that changes something takes from the budget before the change, so that none is refused that is done: a
+/// definition of a channel with what nodes say of it.
+pub const CHANGED_BYTES: u64 = 128 * 1024;
+/// What the output of a run takes while it is read: the most that is kept of one (`OUTPUT_BYTES_MAX` of the actions).
+pub const RUN_OUTPUT_BYTES: u64 = 256 * 1024;
 /// Smaller answers are not packed: they fit into one packet unpacked.
 pub const PACKED_FROM: u64 = 1_024;
 /// What packing one answer takes from the budget: the window, its tables, and packed bytes that are not taken
@@ -74,6 +81,8 @@ pub const HELD_BYTES_FREE: u64 = 1 << 20;
 /// Bytes a second that a client must take of an answer that holds much: 13 MB are gone after three minutes. A page is counted before
 /// it is packed, so that a tenth of this on the wire suffices.
 pub const HELD_BYTES_RATE: u64 = 64 * 1024;
+/// States of nodes that an answer holds at a time, beside its pages: with their texts, some 40 kB, which is about a page of text.
+pub const STATUSES_AT_ONCE: usize = 64;
 /// Rows of one history answer: more than the pixels of any screen.
 pub const HISTORY_ROWS_MAX: usize = 10_000;
 /// What the history of one node may hold: the readings of one request at most.

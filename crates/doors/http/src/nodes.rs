@@ -9,15 +9,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
 use khz_model::fold::fold;
-use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate};
+use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Pattern, Query, Rate};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::json;
+use crate::limits::STATUSES_AT_ONCE;
 use crate::misses;
+use crate::node_names::NodeNames;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
-use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/nodes`.
 pub(crate) const NODES_PARAMS: &[&str] = &["nodes", "brief"];
@@ -30,49 +32,36 @@ pub(crate) async fn nodes(
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
     let selected = params.hostlist("nodes")?;
-    let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
-    app.turns.next(Queue::Answers).await;
-    let status = (!params.switch("brief")?).then(|| {
-        let mut status = app.query.status();
-        status.retain(|node| is_wanted(node.node.as_str()));
-        status
-    });
-    let names = match &status {
-        Some(status) => status.iter().map(|node| node.node.clone()).collect(),
-        None => app.query.nodes().into_iter().filter(|name| is_wanted(name.as_str())).collect(),
-    };
+    let is_brief = params.switch("brief")?;
     // The fastest rate for this caller, so that the page offers no rate that would be refused.
     let rate_max = caller.rate_max(app.query.rate_max());
-    let nodes = Listed { names, status, rate_max };
-    pages::json(&app, async move |writer| nodes.write(writer).await).await
+    let list = List { query: Arc::clone(&app.query), selected, is_brief, rate_max };
+    pages::json(&app, async move |writer| list.write(writer).await).await
 }
 
-/// The contents of the answer.
-struct Listed {
-    names: Vec<NodeName>,
-    status: Option<Vec<NodeStatus>>,
+/// What a request wants to see.
+struct List {
+    query: Arc<dyn Query>,
+    selected: Option<Pattern>,
+    /// Only the names.
+    is_brief: bool,
     rate_max: Rate,
 }
 
-impl Listed {
+impl List {
     async fn write(self, mut writer: Writer) -> Result<Writer, Refusal> {
-        writer.hold(self.held())?;
+        let names = NodeNames::selected(&*self.query, self.selected.as_ref());
+        writer.hold(names.held())?;
         writer.page().push_str("{\"nodes\":[");
-        for (number, name) in self.names.iter().enumerate() {
+        for (number, name) in names.all().iter().enumerate() {
             json::next(writer.page(), number);
             json::text(writer.page(), name.as_str());
             writer.turn().await?;
         }
         writer.page().push(']');
-        if let Some(status) = &self.status {
+        if !self.is_brief {
             writer.page().push_str(",\"status\":[");
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
-            for (number, node) in status.iter().enumerate() {
-                json::next(writer.page(), number);
-                status_json(writer.page(), node, now);
-                writer.turn().await?;
-            }
+            self.write_status(&mut writer, &names).await?;
             writer.page().push(']');
         }
         let out = writer.page();
@@ -84,17 +73,35 @@ impl Listed {
         Ok(writer)
     }
 
-    /// Roughly how many bytes this takes.
-    fn held(&self) -> u64 {
-        let of_status = |node: &NodeStatus| {
-            let lanes = node.lanes.iter().map(|lane| size_of::<LaneStatus>() + lane.name.capacity());
-            let texts = [node.address.as_ref(), node.problem.as_ref(), Some(&node.version)];
-            let texts = texts.into_iter().flatten().map(String::capacity);
-            size_of::<NodeStatus>() + lanes.chain(texts).sum::<usize>()
-        };
-        let names = self.names.iter().map(|name| size_of::<NodeName>() + name.as_str().len());
-        (names.sum::<usize>() + self.status.iter().flatten().map(of_status).sum::<usize>()) as u64
+    /// Writes the state of each node. It takes many times the node's name, so only a few are held at a time.
+    async fn write_status(&self, writer: &mut Writer, names: &NodeNames) -> Result<(), Refusal> {
+        let mut written = 0;
+        for some in names.all().chunks(STATUSES_AT_ONCE) {
+            let status = self.query.status_of(some);
+            writer.hold(names.held() + held(&status))?;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+            for node in &status {
+                json::next(writer.page(), written);
+                written += 1;
+                status_json(writer.page(), node, now);
+                writer.turn().await?;
+            }
+        }
+        writer.hold(names.held())
     }
+}
+
+/// Bytes that the state of these nodes takes.
+fn held(status: &Vec<NodeStatus>) -> u64 {
+    let of_one = |node: &NodeStatus| {
+        let lanes = node.lanes.iter().map(|lane| lane.name.capacity()).sum::<usize>()
+            + node.lanes.capacity() * size_of::<LaneStatus>();
+        let away = node.away.iter().flat_map(|away| [&away.first, &away.problem]);
+        let texts = [&node.address, &node.problem, &node.hub].into_iter().flatten().chain([&node.version]);
+        lanes + texts.chain(away).map(String::capacity).sum::<usize>()
+    };
+    (status.iter().map(of_one).sum::<usize>() + status.capacity() * size_of::<NodeStatus>()) as u64
 }
 
 /// `DELETE /khz/v1/nodes`: forgets those nodes of a hostlist that are not connected.
@@ -110,19 +117,24 @@ pub(crate) async fn forget(
     caller.check_operator("forgetting nodes")?;
     let hosts = selected.nodes();
     let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();
-    let forgotten = app.query.forget(&selected)?;
+    let asked = app.clone();
+    let forgotten = spawn_blocking(move || asked.query.forget(&selected)).await.map_err(stopped)??;
     match (forgotten.nodes.is_empty(), forgotten.refused.as_slice()) {
         (true, []) => Err(Refusal::new(StatusCode::NOT_FOUND, misses.sentences().join("; "))),
-        (true, refused) => Err(Refusal::new(StatusCode::CONFLICT, told(refused))),
+        (true, refused) => Err(Refusal::new(StatusCode::CONFLICT, told(refused, &misses))),
         _ => Ok(json::response(forgotten_json(&forgotten, &misses))),
     }
+}
+
+fn stopped(_: JoinError) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends")
 }
 
 /// Parameters of `DELETE /khz/v1/nodes`.
 pub(crate) const FORGET_PARAMS: &[&str] = &["nodes"];
 
-/// Why nodes are not forgotten, each reason once.
-fn told(refused: &[(NodeName, String)]) -> String {
+/// Why nodes are not forgotten, each reason once; also those that nobody knows.
+fn told(refused: &[(NodeName, String)], misses: &Misses) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (node, why) in refused {
         match reasons.iter_mut().find(|(text, _)| text == why) {
@@ -131,7 +143,7 @@ fn told(refused: &[(NodeName, String)]) -> String {
         }
     }
     let sentences = reasons.into_iter().map(|(why, nodes)| format!("{}: {why}", fold(nodes)));
-    sentences.collect::<Vec<_>>().join("; ")
+    sentences.chain(misses.sentences()).collect::<Vec<_>>().join("; ")
 }
 
 fn forgotten_json(forgotten: &Forgotten, misses: &Misses) -> String {

@@ -17,7 +17,7 @@ use http_body::Frame;
 use khz_model::Share;
 
 use crate::counters::{Counters, count};
-use crate::limits::{HELD_BYTES_FREE, Limits, PAGE_BYTES, PAGES_BYTES};
+use crate::limits::{HELD_BYTES_FREE, Limits, PAGE_BYTES, PAGE_ROOM, PAGES_BYTES};
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::turns::{Queue, Turns};
@@ -32,6 +32,8 @@ pub(crate) struct Writer {
     page: String,
     /// Bytes that the answer needs besides its pages.
     held: u64,
+    /// Bytes that it keeps others from freeing, which the budget has paid for elsewhere.
+    shared: u64,
     /// Bytes of the last page that was passed on: the connection may still hold it.
     handed: u64,
     pace: Pace,
@@ -103,9 +105,23 @@ impl Writer {
     pub async fn turn(&mut self) -> Result<(), Refusal> {
         self.check()?;
         if self.page.len() >= PAGE_BYTES {
-            let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
+            let mut page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_ROOM));
+            // The first page has doubled its room until the text fitted.
+            page.shrink_to(PAGE_ROOM);
             self.handed = page.capacity() as u64;
             self.hand_over(page.into()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a long text, page by page.
+    pub async fn text(&mut self, text: &str) -> Result<(), Refusal> {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.floor_char_boundary(PAGE_BYTES));
+            self.page.push_str(now);
+            self.turn().await?;
+            rest = later;
         }
         Ok(())
     }
@@ -125,7 +141,7 @@ impl Writer {
         let (bytes, began) = (page.len() as u64, Instant::now());
         self.desk.hand_over(page).await;
         self.pace.count(bytes, began.elapsed());
-        if self.pace.is_too_slow(self.held) {
+        if self.pace.is_too_slow(self.held.saturating_add(self.shared)) {
             return Err(Refusal::slow());
         }
         self.turns.next(self.queue).await;
@@ -139,6 +155,12 @@ impl Writer {
             true => Ok(()),
             false => Err(Refusal::busy()),
         }
+    }
+
+    /// Says how many bytes that the budget has paid for elsewhere, as those of a [`Version`](crate::versions::Version), stay as long
+    /// as this answer: it must then be taken as fast as if it held them itself.
+    pub fn share(&mut self, bytes: u64) {
+        self.shared = bytes;
     }
 
     /// Gives some of what [`Writer::hold`] has set back, when it is written and freed.
@@ -194,8 +216,10 @@ where
     let (desk, share) = (Desk::default(), share(app, queue)?);
     app.turns.next(queue).await;
     let turns = Arc::clone(&app.turns);
-    let (page, held, handed, pace) = (String::new(), 0, 0, Pace::new(&app.limits));
-    let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed, pace };
+    let (page, pace) = (String::new(), Pace::new(&app.limits));
+    let (held, shared, handed) = (0, 0, 0);
+    let (place, paid) = (desk.clone(), share.clone());
+    let writer = Writer { desk: place, share: paid, turns, queue, page, held, shared, handed, pace };
     let mut writing: Writing = Box::pin(write(writer));
     let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
         Begun::Whole(text) => {

@@ -96,7 +96,7 @@ impl From<QueryError> for Refusal {
             // What is asked makes sense: this node cannot do it, or is set not to.
             QueryError::Channel { .. } => StatusCode::CONFLICT,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
-            QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::Stopped | QueryError::Unwritten => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, error.to_string())
     }

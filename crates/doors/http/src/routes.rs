@@ -14,7 +14,7 @@ use khz_model::http_names::{
     CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
 };
 use khz_model::{Budget, Nanos, Query};
-use khz_rules::Board;
+use khz_rules::{Board, ScoreSheet, Standing};
 use tokio::sync::{Semaphore, watch};
 
 use crate::actions::{self, ACTIONS_PATH, Actions};
@@ -28,6 +28,7 @@ use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::tallies::Tallies;
 use crate::turns::Turns;
+use crate::versions::Versions;
 use crate::{
     assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
     targets, tiles,
@@ -62,6 +63,10 @@ pub(crate) struct App {
     pub channels: Arc<Registry>,
     /// What rules said last.
     pub rules: Arc<Board>,
+    /// What answers show of the rules.
+    pub standings: Versions<Standing>,
+    /// What answers show of their scores.
+    pub scores: Versions<ScoreSheet>,
     /// What is done about alerts; `None`: nothing.
     pub actions: Option<Arc<dyn Actions>>,
     /// What was sent of each.
@@ -138,6 +143,23 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 async fn nothing_here(request: Request) -> Response {
     let path = request.uri().path();
+    prometheus::refused(nothing_at(path), path)
+}
+
+/// There is no such path.
+pub(crate) fn nothing_at(path: &str) -> Refusal {
     let problem = format!("there is nothing at '{path}'; /khz/v1/openapi.json lists every path");
-    prometheus::refused(Refusal::new(StatusCode::NOT_FOUND, problem), path)
+    Refusal::new(StatusCode::NOT_FOUND, problem)
+}
+
+/// True for a path that some method has.
+pub(crate) fn has_path(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_part = |(known, part): (&str, &&str)| match known.starts_with('{') {
+        true => !part.is_empty(),
+        false => known == *part,
+    };
+    let is_it =
+        |known: &str| known.split('/').count() == parts.len() && known.split('/').zip(&parts).all(is_part);
+    table().iter().any(|(known, ..)| is_it(known)) || assets::ASSETS.iter().any(|asset| asset.path == path)
 }

@@ -9,11 +9,10 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
-use khz_rules::{AlertState, Word};
+use khz_rules::{AlertState, ScoreSheet, Word};
 use tokio::task::spawn_blocking;
 
 use crate::json;
-use crate::limits::PAGE_BYTES;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -96,13 +95,7 @@ async fn write_state(mut writer: Writer, word: &Word, is_known: bool) -> Result<
         writer.hold((word.state.len() + word.told.len()) as u64)?;
         for (name, text) in [(",\"told\":", &word.told), (",\"state\":", &word.state)] {
             writer.page().push_str(name);
-            let mut rest = &**text;
-            while !rest.is_empty() {
-                let (now, later) = rest.split_at(rest.floor_char_boundary(PAGE_BYTES));
-                writer.page().push_str(now);
-                writer.turn().await?;
-                rest = later;
-            }
+            writer.text(text).await?;
         }
     }
     writer.page().push_str("}\n");
@@ -145,8 +138,14 @@ pub(crate) const SCORE_PATH: &str = "/khz/v1/rules/score";
 /// `GET /khz/v1/rules/score`: how good each alerting rule is as a warning.
 pub(crate) async fn score(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
-    let sheet = app.rules.scores();
+    let bytes = |sheet: &ScoreSheet| {
+        let rules = sheet.rules.iter().map(|rule| size_of::<String>() + rule.len());
+        (sheet.head.len() + rules.sum::<usize>()) as u64
+    };
+    let version = app.scores.pay(&app.answers, app.rules.scores(), bytes)?;
     pages::json(&app, async move |mut writer: Writer| {
+        writer.share(version.bytes());
+        let sheet = &version.value;
         writer.page().push('{');
         writer.page().push_str(&sheet.head);
         writer.page().push_str(",\"rules\":[");

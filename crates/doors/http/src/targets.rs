@@ -9,11 +9,11 @@ use axum::response::Response;
 use khz_model::NodeName;
 
 use crate::json;
+use crate::node_names::NodeNames;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
-use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/targets`.
 pub(crate) const TARGETS_PARAMS: &[&str] = &["nodes"];
@@ -23,18 +23,18 @@ pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Re
     let params = Params::parse(request.uri().query(), TARGETS_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let door = door(&request)?;
-    app.turns.next(Queue::Answers).await;
-    let mut nodes = app.query.nodes();
-    nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
-    let job = app.job.clone();
-    pages::json(&app, async move |writer| write(writer, nodes, &door, &job).await).await
+    let (query, job) = (Arc::clone(&app.query), app.job.clone());
+    let write = async move |writer| {
+        let nodes = NodeNames::selected(&*query, selected.as_ref());
+        write(writer, &nodes, &door, &job).await
+    };
+    pages::json(&app, write).await
 }
 
-async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str, job: &str) -> Result<Writer, Refusal> {
-    let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
-    writer.hold(names as u64)?;
+async fn write(mut writer: Writer, nodes: &NodeNames, door: &str, job: &str) -> Result<Writer, Refusal> {
+    writer.hold(nodes.held())?;
     writer.page().push('[');
-    for (number, node) in nodes.iter().enumerate() {
+    for (number, node) in nodes.all().iter().enumerate() {
         json::next(writer.page(), number);
         target_json(writer.page(), door, job, node);
         writer.turn().await?;

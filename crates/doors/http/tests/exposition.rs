@@ -388,7 +388,11 @@ fn a_scrape_may_ask_for_some_collectors_in_node_exporters_words() {
     assert_eq!(families("collect[]=jobs"), "", "known, and nothing is there");
     let unknown = server.get("/metrics?collect[]=cpu&collect[]=textfile");
     assert_eq!(unknown.status, 400);
-    assert!(unknown.body.contains("no collector 'textfile'; there are cpu, diskstats"), "{}", unknown.body);
+    assert!(
+        unknown.body.contains("no collector 'textfile'; there are arp, cpu, conntrack, diskstats"),
+        "{}",
+        unknown.body
+    );
     let hub = Server::start(Arc::new(FakeNode { own: Some(Vec::new()), ..FakeNode::many(2) }));
     assert_eq!(hub.get("/metrics?collect[]=cpu").body, "", "its nodes are asked for by name");
     assert!(hub.get("/metrics?collect[]=cpu&node=n1").body.contains("node_cpu_seconds_total"));

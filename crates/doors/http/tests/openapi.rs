@@ -23,6 +23,10 @@ impl Engine for Broken {
         "http://engine"
     }
 
+    fn mark(&self) -> &str {
+        "broken"
+    }
+
     fn ask(&self, _: &Question) -> Result<Box<dyn EngineAnswer>, EngineError> {
         Err(EngineError::Unusable("no answer from http://engine".to_owned()))
     }
@@ -559,6 +563,7 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
         (forget(&server, ""), 400, "'nodes' is missing"),
         (forget(&server, "?nodes=n[1-"), 400, "never closed"),
         (forget(&server, "?nodes=n1,n2"), 409, "n[1-2]: it is up"),
+        (forget(&server, "?nodes=n1,m3"), 409, "n1: it is up; no node is called m3 (did you mean n3?)"),
         (forget(&server, "?nodes=m3"), 404, "no node is called m3 (did you mean n3?)"),
         (forget(&reader, "?nodes=n3"), 403, "forgetting nodes is for operators, and you are a reader"),
         (forget(&alone, "?nodes=n1"), 404, "only a hub remembers nodes"),

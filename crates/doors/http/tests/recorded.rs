@@ -150,7 +150,12 @@ fn remote_read_has_what_rules_have_recorded() {
     hub.record("cpu.yml;alerts", 10, &[(ALERT, 1.0)]);
     hub.record("cpu.yml;alerts", 25, &[]);
     let matchers = vec![LabelMatcher { kind: 0, name: METRIC_NAME.into(), value: "ALERTS".into() }];
-    let question = Question { start_timestamp_ms: hub.begin, end_timestamp_ms: hub.begin + 60_000, matchers };
+    let question = Question {
+        start_timestamp_ms: hub.begin,
+        end_timestamp_ms: hub.begin + 60_000,
+        matchers,
+        hints: None,
+    };
     let request = ReadRequest { queries: vec![question], accepted_response_types: Vec::new() };
     let body = request.pack().unwrap();
     let mut head = format!(

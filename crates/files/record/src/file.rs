@@ -1,8 +1,9 @@
 //! One file that grows by whole chunks: buffered, written at least once a second, and cut back to its last whole chunk when
 //! the disk is full.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use khz_block::trace::{self, Sealed};
@@ -28,20 +29,34 @@ pub(crate) struct TraceFile {
     buffer: Vec<u8>,
     /// Where chunks end in the buffer.
     ends: Vec<usize>,
+    /// It has a name, which somebody could take away. A pipe has none.
+    has_name: bool,
+}
+
+/// True while another recorder writes this file.
+pub fn is_being_written(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 impl TraceFile {
-    /// Begins a file. A file that is there already is replaced.
+    /// Begins a file. A file that is there already is replaced, unless another recorder writes it.
     pub fn create(path: &Path, note: &str) -> Result<Self, RecordError> {
-        let file = File::create(path).map_err(|source| RecordError::File {
-            what: "create",
-            path: path.to_owned(),
-            source,
-        })?;
+        let failed = |source| RecordError::File { what: "create", path: path.to_owned(), source };
+        // It is emptied only when nobody else writes it.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        // What cannot be locked, such as a file on some network file systems, is written without a lock.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(RecordError::Busy { path: path.to_owned() });
+        }
+        let about = file.metadata().map_err(failed)?;
+        if about.is_file() {
+            file.set_len(0).map_err(failed)?;
+        }
+        let has_name = about.is_file() && about.nlink() > 0;
         let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
         trace::begin_sealed(note, &mut buffer);
         let ends = vec![buffer.len()];
-        let mut file = TraceFile { path: path.to_owned(), file, written: 0, buffer, ends };
+        let mut file = TraceFile { path: path.to_owned(), file, written: 0, buffer, ends, has_name };
         file.flush()?;
         Ok(file)
     }
@@ -80,7 +95,13 @@ impl TraceFile {
         self.written += done as u64;
         self.buffer.clear();
         self.ends.clear();
-        Ok(())
+        self.still_has_name()
+    }
+
+    /// Rows that are written into a file without a name are lost when it is closed.
+    fn still_has_name(&self) -> Result<(), RecordError> {
+        let is_gone = self.has_name && self.file.metadata().is_ok_and(|about| about.nlink() == 0);
+        if is_gone { Err(RecordError::Removed { path: self.path.clone() }) } else { Ok(()) }
     }
 
     /// Keeps the chunks that are whole in the file.
@@ -103,5 +124,45 @@ impl TraceFile {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(self.written),
             Err(source) => Err(RecordError::Full { path: self.path, kept: self.written, source }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("khz-trace-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_not_written_by_another_recorder() {
+        let path = path("busy");
+        let first = TraceFile::create(&path, "{}").unwrap();
+        let length = std::fs::metadata(&path).unwrap().len();
+        assert!(is_being_written(&path) && length > 0);
+        let second = TraceFile::create(&path, "{}").unwrap_err();
+        assert!(matches!(second, RecordError::Busy { .. }), "{second}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), length, "it is as it was");
+        drop(first);
+        assert!(!is_being_written(&path));
+        TraceFile::create(&path, "{}").unwrap().close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_being_written(&path), "there is none");
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_removed_or_replaced_is_noticed() {
+        let path = path("gone");
+        let mut file = TraceFile::create(&path, "{}").unwrap();
+        file.flush().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(file.flush(), Err(RecordError::Removed { .. })));
+        let file = TraceFile::create(&path, "{}").unwrap();
+        let other = path.with_extension("other");
+        std::fs::write(&other, "x").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(matches!(file.close(), Err(RecordError::Removed { .. })));
+        std::fs::remove_file(&path).unwrap();
     }
 }

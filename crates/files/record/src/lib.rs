@@ -26,6 +26,7 @@ pub use block::{close, rows};
 pub use chunks::{Damage, Reach};
 pub use correlate::{Limits, Match, Skipped, With, correlate};
 pub use coverage::{Gap, Missing};
+pub use file::is_being_written;
 pub use grid::{Grid, GridLimits, GridSeries};
 pub use growth::{Growth, Measure};
 pub use jitter::Jitter;
@@ -55,6 +56,22 @@ pub enum RecordError {
         kept: u64,
         /// Why not.
         source: std::io::Error,
+    },
+    /// Another recorder writes it.
+    #[error(
+        "{path} is being recorded by another khz: give this recording another name with -o, or end that one"
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It has lost its name while it was written.
+    #[error(
+        "somebody has removed or replaced {path} while it was recorded: what was recorded is lost; record again"
+    )]
+    Removed {
+        /// The file.
+        path: PathBuf,
     },
     /// It is not a trace.
     #[error("{path}: {source}")]

@@ -63,6 +63,15 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
     let Some(rra) = choose(header, function, start, end, resolution) else {
         return refused("the RRD does not contain an RRA matching the chosen CF");
     };
+    fetch_from(rrd, rra, start, end)
+}
+
+/// Fetches `start` to `end` of archive `rra`, as [`fetch`] does.
+///
+/// # Errors
+/// Times that no number of seconds can be, or reading failed.
+pub fn fetch_from(rrd: &Rrd, rra: usize, start: i64, end: i64) -> Result<Fetched> {
+    let header = &rrd.header;
     let seconds = header.row_seconds(rra) as i64;
     let aligned = start.checked_sub(start.rem_euclid(seconds));
     let (Some(start), Some(end)) = (aligned, end.checked_add(seconds - end.rem_euclid(seconds))) else {

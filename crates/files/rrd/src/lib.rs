@@ -7,9 +7,9 @@
 //! | [`create`], [`tune`], [`restore`], [`import`] | make a file, change one, make one of XML or of another machine's |
 //! | [`fetch`], [`xport`], [`dump`], [`info`] | read a file |
 //! | [`cli`], [`client`] | rrdtool's commands, alone or through a caching daemon |
-//! | [`page_cache`], [`doctor`] | what the kernel keeps of files in memory, and what slows them down |
+//! | [`page_cache`], [`doctor`], [`machine`] | what the kernel keeps of files in memory, and what slows them down |
 //!
-//! Everything but [`mod@file`], [`page_cache`], [`doctor`], [`client`] and [`cli`] is pure: bytes and clock come in as
+//! Everything but [`mod@file`], [`page_cache`], [`doctor`], [`machine`], [`client`] and [`cli`] is pure: bytes and clock come in as
 //! arguments. Results equal those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9). Where rrdtool is known
 //! to be wrong, the module says what is done instead.
 
@@ -34,6 +34,7 @@ pub mod info;
 pub mod layout;
 pub mod lines;
 pub mod local_time;
+pub mod machine;
 mod new_file;
 pub mod number;
 pub mod page_cache;

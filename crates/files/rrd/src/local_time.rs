@@ -68,3 +68,42 @@ pub fn seconds(fields: &Fields) -> Option<i64> {
     let seconds = unsafe { libc::mktime(&mut tm) };
     (seconds != -1).then_some(seconds)
 }
+
+/// Bytes that a formatted time may have.
+const TEXT_MAX: usize = 1024;
+
+/// `seconds` since 1970 in the format of C's strftime. `None` for a time that has no date, and for a longer text.
+pub fn format(seconds: i64, format: &[u8]) -> Option<Vec<u8>> {
+    formatted(libc::localtime_r, seconds, format)
+}
+
+/// The same in UTC; only `%s` reads the fields as local time, as in C.
+pub fn format_utc(seconds: i64, format: &[u8]) -> Option<Vec<u8>> {
+    formatted(libc::gmtime_r, seconds, format)
+}
+
+/// What the C library has for the fields of a time.
+type FieldsOf = unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm;
+
+fn formatted(fields_of: FieldsOf, seconds: i64, format: &[u8]) -> Option<Vec<u8>> {
+    let mut tm = MaybeUninit::<libc::tm>::zeroed();
+    // The C library answers 0 for an empty text too, so one letter goes ahead.
+    let mut wanted = vec![b'.'];
+    wanted.extend(format.iter().copied().filter(|byte| *byte != 0));
+    wanted.push(0);
+    let mut text = vec![0u8; TEXT_MAX];
+    // SAFETY: both functions write a whole tm when they return non-null, the format ends with a zero byte, and strftime
+    // writes at most the given number of bytes.
+    let length = unsafe {
+        if fields_of(&seconds, tm.as_mut_ptr()).is_null() {
+            return None;
+        }
+        libc::strftime(text.as_mut_ptr().cast(), TEXT_MAX, wanted.as_ptr().cast(), tm.as_ptr())
+    };
+    if length == 0 {
+        return None;
+    }
+    text.truncate(length);
+    text.remove(0);
+    Some(text)
+}

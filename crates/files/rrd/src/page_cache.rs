@@ -178,10 +178,15 @@ pub struct Counts {
 
 /// Asks the kernel for a file's page counts; `None` where it has no such call or does not answer this process.
 pub fn cachestat(file: &File) -> Option<Counts> {
+    // A length of 0 reaches to the end.
+    cachestat_of(file, 0, 0)
+}
+
+/// The same of `length` bytes from `offset` on; 0 reaches to the end.
+pub fn cachestat_of(file: &File, offset: u64, length: u64) -> Option<Counts> {
     /// The call's number, the same on every architecture.
     const SYS_CACHESTAT: libc::c_long = 451;
-    // Offset and length; a length of 0 reaches to the end.
-    let range = [0u64, 0u64];
+    let range = [offset, length];
     let mut counts = Counts::default();
     // SAFETY: both pointers are valid for the call and of the layout cachestat(2) documents.
     let failed =
@@ -256,6 +261,22 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         // A file system in memory cannot drop pages.
         assert!(after.count() <= before.count());
+    }
+
+    #[test]
+    fn the_kernel_says_of_each_part_of_a_file_whether_it_is_changed() {
+        let path = std::env::temp_dir().join(format!("khz-rrd-cache-part-{}.rrd", std::process::id()));
+        let page = rustix::param::page_size();
+        std::fs::write(&path, vec![1; 3 * page]).unwrap();
+        drop_pages(&path).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"new", page as u64).unwrap();
+        let dirty: Option<Vec<u64>> =
+            (0..3).map(|part| Some(cachestat_of(&file, part * page as u64, page as u64)?.dirty)).collect();
+        std::fs::remove_file(&path).unwrap();
+        // A file system in memory has no changed pages, and a kernel before 6.5 no such call.
+        let is_told = [None, Some(vec![0, 1, 0]), Some(vec![0; 3])].contains(&dirty);
+        assert!(is_told, "{dirty:?}");
     }
 
     /// A file that the caller may only read: as another user where the test may become one (in this thread), else a

@@ -10,9 +10,11 @@ mod rows;
 mod table;
 mod variable;
 
-use argument::{Argument, Name};
+pub use argument::Argument;
+use argument::Name;
 use definition::Definition;
-use rows::{Grid, Rows, common};
+use rows::{Grid, common};
+pub use rows::{Rows, check_rows};
 pub use table::Table;
 use variable::Aggregate;
 
@@ -76,7 +78,7 @@ struct Column {
 
 /// Definitions and exports so far.
 #[derive(Default)]
-struct Script {
+pub struct Script {
     names: Vec<Named>,
     /// Index and legend.
     exports: Vec<(usize, String)>,
@@ -105,7 +107,26 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
 
 impl Script {
     fn take(&mut self, text: &str, plan: &Plan) -> Result<()> {
-        let mut argument = Argument::parse(text)?;
+        let Some(mut argument) = self.take_definition(Argument::parse(text)?, plan)? else { return Ok(()) };
+        if argument.command != "XPORT" {
+            return refused(format!("'{}' is not a valid function name in {text}", argument.command));
+        }
+        self.export(&mut argument)?;
+        argument.end()
+    }
+
+    /// Takes a `DEF`, `CDEF`, `VDEF` or `SHIFT`; hands any other argument back.
+    ///
+    /// # Errors
+    /// rrdtool's messages.
+    pub fn take_definition<'a>(
+        &mut self,
+        mut argument: Argument<'a>,
+        plan: &Plan,
+    ) -> Result<Option<Argument<'a>>> {
+        if self.names.len() > SERIES_MAX {
+            return refused(format!("more than {SERIES_MAX} series"));
+        }
         match argument.command.as_str() {
             "DEF" => {
                 let taken = |name: &str| self.find(name).is_some();
@@ -115,14 +136,50 @@ impl Script {
             "CDEF" => self.expression(argument.name()?)?,
             "VDEF" => self.value(argument.name()?)?,
             "SHIFT" => self.shift(&mut argument)?,
-            "XPORT" => self.export(&mut argument)?,
-            command => return refused(format!("'{command}' is not a valid function name in {text}")),
+            _ => return Ok(Some(argument)),
         }
-        argument.end()
+        argument.end()?;
+        Ok(None)
+    }
+
+    /// Whether the definition is one value of a series.
+    pub fn is_value(&self, index: usize) -> bool {
+        matches!(self.names[index].source, Source::Value(..))
+    }
+
+    /// When the value of a `VDEF` occurred, for those that occur at a time.
+    pub fn moment(&self, index: usize, columns: &[Rows]) -> Option<i64> {
+        match &self.names[index].source {
+            Source::Value(aggregate, of) => aggregate.moment(&columns[*of]),
+            _ => None,
+        }
+    }
+
+    /// Seconds by which `SHIFT` moves the definition.
+    pub fn shift_of(&self, index: usize, columns: &[Rows]) -> i64 {
+        match self.shifts.iter().rev().find(|(moved, _)| *moved == index) {
+            Some((_, by)) => number::as_long(columns[*by].values.first().copied().unwrap_or(0.0)),
+            None => self.names[index].shift,
+        }
+    }
+
+    /// The rows of every definition, which [`Script::read`] has read.
+    ///
+    /// # Errors
+    /// An expression cannot be computed.
+    pub fn columns(&self, plan: &Plan) -> Result<Vec<Rows>> {
+        let mut columns: Vec<Rows> = vec![];
+        for named in &self.names {
+            columns.push(named.source.rows(&columns, plan)?);
+        }
+        Ok(columns)
     }
 
     /// Reads the rows of each definition.
-    fn read(&mut self, plan: &Plan) -> Result<()> {
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read(&mut self, plan: &Plan) -> Result<()> {
         for named in &mut self.names {
             if let Source::Wanted(wanted) = &named.source {
                 named.source = Source::Series(read(wanted, plan)?);
@@ -146,7 +203,14 @@ impl Script {
         }
         let program = match Program::parse_or_rest(&text, |name| self.find(name)) {
             Ok(program) => program,
-            Err(rest) => return refused(format!("don't understand '{rest}'")),
+            Err(rest) => {
+                let unknown =
+                    rest.split(',').next().and_then(|word| word.strip_prefix("PREV(")?.strip_suffix(')'));
+                return refused(match unknown {
+                    Some(name) => format!("variable '{name}' not found"),
+                    None => format!("don't understand '{rest}'"),
+                });
+            }
         };
         if self.steps_of(&program).next().is_none() {
             return refused("rpn expressions without DEF or CDEF variables are not supported");
@@ -181,11 +245,12 @@ impl Script {
         if matches!(self.names[index].source, Source::Value(..)) {
             return refused(format!("Cannot shift a VDEF: '{name}' in line '{}'\n", argument.text));
         }
-        self.exports.push((index, legend.or_else(|| argument.next()).unwrap_or_default()));
+        self.exports.push((index, legend.or_else(|| argument.next_word()).unwrap_or_default()));
         Ok(())
     }
 
-    fn find(&self, wanted: &str) -> Option<usize> {
+    /// The index of the definition with this name.
+    pub fn find(&self, wanted: &str) -> Option<usize> {
         self.names.iter().position(|named| named.name == wanted)
     }
 
@@ -234,10 +299,7 @@ impl Script {
     }
 
     fn table(mut self, plan: &Plan) -> Result<Table> {
-        let mut columns: Vec<Rows> = vec![];
-        for named in &self.names {
-            columns.push(named.source.rows(&columns, plan)?);
-        }
+        let columns = self.columns(plan)?;
         // As in rrdtool: errors of expressions come first.
         if self.exports.is_empty() {
             return refused("no XPORT found, nothing to do");
@@ -249,6 +311,7 @@ impl Script {
         let grid = Grid::new(steps.reduce(common).unwrap_or(1), plan);
         let signed = grid.step as i64;
         let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
+        check_rows(((end - grid.start) / signed).saturating_mul(self.exports.len() as i64))?;
         let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0).max(1);
         let export = |(index, _): &(usize, String)| {
             let by = self.names[*index].shift / signed;
@@ -268,7 +331,7 @@ impl Source {
             // BUG if there is one: all were read.
             Self::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
             Self::Series(column) => {
-                let grid = Grid::new(column.reduced_step(), plan);
+                let grid = Grid::checked(column.reduced_step(), plan)?;
                 let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
                 Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
             }
@@ -287,7 +350,7 @@ fn computed(program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
     let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
     let used: Vec<usize> = names.map(|node| node.variable).collect();
     let step = used.iter().map(|index| before[*index].step).reduce(common);
-    let grid = Grid::new(step.unwrap_or(1), plan);
+    let grid = Grid::checked(step.unwrap_or(1), plan)?;
     let column = |(index, rows): (usize, &Rows)| match used.contains(&index) {
         true => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
         false => vec![],
@@ -335,7 +398,9 @@ fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
     let Definition { path, source, function, reduce, .. } = wanted;
     let rrd = Rrd::open(&text::path(path), Access::Read)?;
     let least = wanted.step.max(plan.least_step());
-    let fetched = fetch::fetch(&rrd, *function, wanted.start, wanted.end, least)?;
+    // As in rrdtool: a step of its own chooses the archive, even if it is finer than the rows that are wanted.
+    let chooses = if wanted.has_own_step { wanted.step } else { least };
+    let fetched = fetch::fetch(&rrd, *function, wanted.start, wanted.end, chooses)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };

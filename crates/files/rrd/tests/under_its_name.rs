@@ -29,12 +29,17 @@ fn listing_a_directory_is_rrdtools() {
     for directory in ["d", "d/e", "d/e/f", "d/empty"] {
         std::fs::create_dir(folder.join(directory)).unwrap();
     }
-    for file in ["d/x.rrd", "d/y.txt", "d/e/z.rrd", "d/e/f/a.rrd"] {
+    for file in ["x.rrd", "d/x.rrd", "d/y.txt", "d/e/z.rrd", "d/e/f/a.rrd"] {
         std::fs::write(folder.join(file), "").unwrap();
     }
     for arguments in [
         &["list", "/nope/nowhere"][..],
         &["list", "d/y.txt"],
+        &["list", "d/x.rrd"],
+        &["list", "./d/x.rrd"],
+        &["list", "-r", "d/x.rrd"],
+        &["list", "x.rrd"],
+        &["list", "d/nope.rrd"],
         &["list", "-r", "/nope/nowhere"],
         &["list", "d"],
         &["list", "d/e/"],
@@ -73,7 +78,8 @@ fn an_unknown_command_fails() {
     for program in [program.as_path(), own] {
         for arguments in [&["graph"][..], &["graph", "a.png", "DEF:a=t.rrd:x:AVERAGE"], &["graphv", "--help"]]
         {
-            let told = format!("ERROR: {} is not there yet; xport gives the values\n", arguments[0]);
+            let name = arguments[0];
+            let told = format!("ERROR: {name} is in another crate; `khz rrd {name}` has it\n");
             assert_eq!(said(program, arguments), (Some(1), String::new(), told), "{arguments:?}");
         }
         let unknown = (Some(1), String::new(), "ERROR: unknown function 'foo'\n".to_string());
@@ -93,12 +99,29 @@ fn an_unknown_command_fails() {
 }
 
 #[test]
+fn a_command_alone_prints_its_usage() {
+    let folder = oracle::directory("usage");
+    let program = ours(&folder);
+    for arguments in [&["list"][..], &["create"], &["update"], &["help", "info"], &["help"], &[]] {
+        let usage = |output: Output| {
+            (output.status.code(), text(&output.stdout).lines().filter(|l| l.starts_with("Usage: ")).count())
+        };
+        let theirs = usage(run(Path::new("rrdtool"), &folder, arguments));
+        assert_eq!(usage(run(&program, &folder, arguments)), theirs, "{arguments:?}");
+    }
+}
+
+#[test]
 fn the_pipe_answers_an_error_for_a_graph() {
     let folder = oracle::directory("pipe");
     let mut pipe = oracle::Oracle::start_program(env!("CARGO_BIN_EXE_khz-rrd"), &folder);
     for line in ["graph", "graph a.png DEF:a=t.rrd:x:AVERAGE"] {
         let reply = pipe.run(line);
-        assert_eq!(reply.error.as_deref(), Some("graph is not there yet; xport gives the values"), "{line}");
+        assert_eq!(
+            reply.error.as_deref(),
+            Some("graph is in another crate; `khz rrd graph` has it"),
+            "{line}"
+        );
         assert!(reply.output.is_empty(), "{line}");
     }
 }

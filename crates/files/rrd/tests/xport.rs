@@ -234,11 +234,18 @@ fn tables_of_few_rows_and_of_series_of_different_steps_are_rrdtools() {
                 1 => format!("--step {step}"),
                 _ => format!("-m {rows} --step {step}"),
             };
+            // A step of its own may be finer than that of the table.
+            let own_step = |random: &mut Random| match random.chance(40) {
+                true => format!(":step={}", random.pick(&["1", "60", "120", "300", "333", "900"])),
+                false => String::new(),
+            };
             let export =
                 random.pick(&["XPORT:a", "XPORT:b XPORT:c", "XPORT:c XPORT:d", "XPORT:e", "XPORT:f XPORT:a"]);
             let line = format!(
-                "xport -t -s {start} -e {end} {limit} DEF:a=t.rrd:x:LAST DEF:b=t.rrd:x:AVERAGE DEF:c=t.rrd:x:MAX \
-                 DEF:d=t.rrd:x:MIN CDEF:e=a,b,+ CDEF:f=b,c,MAX {export}"
+                "xport -t -s {start} -e {end} {limit} DEF:a=t.rrd:x:LAST{} DEF:b=t.rrd:x:AVERAGE{} \
+                 DEF:c=t.rrd:x:MAX DEF:d=t.rrd:x:MIN CDEF:e=a,b,+ CDEF:f=b,c,MAX {export}",
+                own_step(&mut random),
+                own_step(&mut random),
             );
             compare(&mut pair, &line, &log);
         }

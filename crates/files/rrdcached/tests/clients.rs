@@ -89,6 +89,33 @@ fn rrdtools_daemon_option_leaves_the_file_alone_until_it_is_flushed() {
 }
 
 #[test]
+fn a_file_made_from_another_has_what_waits_for_that_one() {
+    let dir = oracle::directory("client-sources");
+    let daemon = Daemon::ours(&dir, &["-j", "log"]);
+    let address = daemon.address();
+    let layout = "DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5";
+    for (number, from) in
+        ["--source t.rrd", "--template t.rrd", "--source t.rrd --template t.rrd"].into_iter().enumerate()
+    {
+        let _ = std::fs::remove_file(dir.join("t.rrd"));
+        rrdtool(&dir, &address, &format!("create t.rrd --start 1000000000 --step 300 {layout}"));
+        rrdtool(&dir, &address, "update t.rrd 1000000300:5 1000000600:7");
+        assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_000);
+        let rest = if from.contains("template") { "" } else { layout };
+        // Debian's rrdtool, as the client, sends names that are not absolute.
+        let [ours, plain] = ["ours", "plain"].map(|side| format!("{side}-{number}.rrd"));
+        rrdtool(&dir, &address, format!("create {ours} {from} --step 300 {rest}").trim_end());
+        assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_600, "{from}");
+        rrdtool(&dir, "", format!("create {plain} {from} --step 300 {rest}").trim_end());
+        assert_eq!(
+            rrdtool(&dir, "", &format!("dump {ours}")),
+            rrdtool(&dir, "", &format!("dump {plain}")),
+            "{from}"
+        );
+    }
+}
+
+#[test]
 fn our_own_fetch_and_last_see_what_waits_and_force_no_write() {
     let dir = oracle::directory("client-own");
     let daemon = Daemon::ours(&dir, &["-j", "log"]);

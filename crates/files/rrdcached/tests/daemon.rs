@@ -99,6 +99,9 @@ const SCRIPT: &[&str] = &[
     "LIST RECURSIVE /sub",
     "LIST RECURSIVE",
     "LIST /no",
+    "LIST /no.rrd",
+    "LIST /d.rrd",
+    "LIST RECURSIVE /d.rrd",
     "LIST /../",
 ];
 

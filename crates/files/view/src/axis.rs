@@ -21,6 +21,27 @@ pub struct Axis {
     pub scale: Scale,
 }
 
+/// What the axis across counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Across {
+    /// Time, in seconds.
+    #[default]
+    Time,
+    /// Other numbers, from 0 on.
+    Number,
+}
+
+/// Ticks of an axis across that ends at `end`, each with its label.
+pub(crate) fn ticks_across(across: Across, end: f64, wanted: usize) -> Vec<(f64, String)> {
+    if across == Across::Time {
+        return time_ticks(end, wanted);
+    }
+    let step = step(end, wanted, Scale::Plain);
+    let count = (end / step + 1e-9).floor().max(0.0) as usize;
+    let at = (0..=count.min(TICKS_MAX as usize)).map(|n| n as f64 * step);
+    at.map(|at| (at, label(at, step, end, Scale::Plain))).collect()
+}
+
 /// The distance between ticks: about `wanted` of them cover `range`.
 pub(crate) fn step(range: f64, wanted: usize, scale: Scale) -> f64 {
     let rough = range / wanted.max(1) as f64;
@@ -227,6 +248,17 @@ mod tests {
             "{five_years:?}"
         );
         assert_eq!(texts(7_200.0, 4), ["0:00 h", "0:30 h", "1:00 h", "1:30 h", "2:00 h"]);
+    }
+
+    #[test]
+    fn an_axis_of_numbers_has_round_ones() {
+        let texts = |end, wanted| -> Vec<String> {
+            ticks_across(Across::Number, end, wanted).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(texts(28.0, 8), ["0", "5", "10", "15", "20", "25"]);
+        assert_eq!(texts(4_000_000.0, 4), ["0", "1M", "2M", "3M", "4M"]);
+        assert_eq!(texts(0.0, 4), ["0"]);
+        assert_eq!(ticks_across(Across::Time, 32.0, 8), time_ticks(32.0, 8));
     }
 
     #[test]

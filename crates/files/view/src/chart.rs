@@ -1,12 +1,12 @@
-//! A chart: panels below each other, one time axis for all of them, and up to two axes of values. It holds the numbers;
-//! `layout` decides where they go.
+//! A chart: panels below each other, one axis across (of time, or of other numbers) for all of them, and up to two axes of
+//! values. It holds the numbers; `layout` decides where they go.
 
-use crate::axis::Axis;
+use crate::axis::{Across, Axis};
 
 /// One stretch of time of a curve: a pixel or a sample, whichever is longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Seconds since the chart's start.
+    /// Seconds since the chart's start; without time, the number itself.
     pub at: f64,
     /// The smallest value in it.
     pub low: f64,
@@ -64,9 +64,11 @@ pub struct Chart {
     pub title: String,
     /// The second line, in smaller letters.
     pub subtitle: String,
-    /// The title of the time axis.
+    /// What the axis across counts.
+    pub across: Across,
+    /// The title of the axis across.
     pub time_title: String,
-    /// Seconds that the time axis spans.
+    /// Seconds that the axis across spans; without time, the largest number.
     pub seconds: f64,
     /// The left axis, and the right one where there is one.
     pub axes: Vec<Axis>,

@@ -44,7 +44,13 @@ pub fn picture(chart: &Chart, shape: Shape) -> Picture {
     plane.axis_titles();
     let height = plane.panel_top(chart.panels.len()) - BETWEEN + BOTTOM;
     let title = format!("{}. {}", chart.title, chart.subtitle);
-    Picture { width: shape.width, height: height.ceil() as u32, title, marks: plane.marks }
+    Picture {
+        width: shape.width,
+        height: height.ceil() as u32,
+        title,
+        marks: plane.marks,
+        ..Picture::default()
+    }
 }
 
 struct Plane<'a> {
@@ -159,7 +165,7 @@ impl<'a> Plane<'a> {
     }
 
     fn grid(&mut self, top: f32) {
-        for (at, _) in axis::time_ticks(self.chart.seconds, self.time_ticks_wanted()) {
+        for (at, _) in axis::ticks_across(self.chart.across, self.chart.seconds, self.time_ticks_wanted()) {
             let x = self.x(at);
             self.line(vec![[x, top], [x, top + self.panel_height]], GRID, 1.0);
         }
@@ -214,7 +220,8 @@ impl<'a> Plane<'a> {
 
     fn times(&mut self) {
         let bottom = self.panel_top(self.chart.panels.len()) - BETWEEN;
-        for (at, text) in axis::time_ticks(self.chart.seconds, self.time_ticks_wanted()) {
+        for (at, text) in axis::ticks_across(self.chart.across, self.chart.seconds, self.time_ticks_wanted())
+        {
             let x = self.x(at);
             self.line(vec![[x, bottom], [x, bottom + 4.0]], FRAME, 1.0);
             self.text([x, bottom + 17.0], Anchor::Middle, SMALL, FAINT_INK, text);

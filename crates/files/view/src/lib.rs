@@ -1,5 +1,5 @@
-//! Pictures of series over time: a chart of panels, laid out once and written as SVG, PNG, HTML or text. It reads no file
-//! and knows no metric: the caller gives it numbers, names and units.
+//! Pictures of series over time, or over another number: a chart of panels, laid out once and written as SVG, PNG, HTML or
+//! text. It reads no file and knows no metric: the caller gives it numbers, names and units.
 //!
 //! Begin with [`Chart`], what to draw. [`picture`] turns it into marks, which [`svg`], `png` and [`html`] write; [`strips`]
 //! writes the chart as text.
@@ -17,11 +17,11 @@ mod png;
 mod strips;
 mod svg;
 
-pub use axis::{Axis, Scale};
+pub use axis::{Across, Axis, Scale};
 pub use chart::{Chart, Curve, Panel, Point, Shape};
 pub use html::html;
 pub use layout::picture;
-pub use picture::{Anchor, Mark, Picture};
+pub use picture::{Anchor, Colour, Letters, Mark, Picture};
 #[cfg(feature = "png")]
 pub use png::{PngError, png};
 pub use strips::strips;

@@ -42,6 +42,30 @@ pub enum Mark {
         /// Its opacity, 0 to 1.
         opacity: f32,
     },
+    /// A line with its own opacity, perhaps of dashes. Its ends are flat.
+    Stroke {
+        /// The points.
+        points: Vec<[f32; 2]>,
+        /// Its colour.
+        colour: Colour,
+        /// Its opacity, 0 to 1.
+        opacity: f32,
+        /// Its width.
+        width: f32,
+        /// Lengths of dashes and gaps in turn; empty for a whole line.
+        dashes: Vec<f32>,
+        /// Where in these it begins.
+        offset: f32,
+    },
+    /// A filled outline whose colour changes from top to bottom.
+    Gradient {
+        /// The outline.
+        points: Vec<[f32; 2]>,
+        /// Colours with opacity at the top and at the bottom.
+        colours: [[u8; 4]; 2],
+        /// Where those colours are.
+        span: [f32; 2],
+    },
     /// A text.
     Text {
         /// A point of its base line.
@@ -59,6 +83,16 @@ pub enum Mark {
     },
 }
 
+/// The letters of texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Letters {
+    /// DejaVu Sans.
+    #[default]
+    Sans,
+    /// DejaVu Sans Mono: every letter has the same width.
+    Mono,
+}
+
 /// Marks on white, in the order in which they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
@@ -68,6 +102,8 @@ pub struct Picture {
     pub height: u32,
     /// What it shows, for people who cannot see it.
     pub title: String,
+    /// The letters of its texts.
+    pub letters: Letters,
     /// The marks.
     pub marks: Vec<Mark>,
 }

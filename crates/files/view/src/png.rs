@@ -1,13 +1,18 @@
 //! A picture as PNG. tiny-skia draws the marks; letters are outlines of a font that comes with the program, so that a
 //! picture is the same on every machine, even on one without fonts.
 
-use tiny_skia::{FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, Transform};
+use tiny_skia::{
+    Color, FillRule, GradientStop, LineCap, LineJoin, LinearGradient, Paint, Path, PathBuilder, Pixmap,
+    Point, Rect, SpreadMode, Stroke, StrokeDash, Transform,
+};
 use ttf_parser::{Face, OutlineBuilder};
 
-use crate::picture::{Anchor, Colour, Mark, Picture};
+use crate::picture::{Anchor, Colour, Letters, Mark, Picture};
 
 /// DejaVu Sans, the letters of western Europe only (font/ORIGIN).
 const FONT: &[u8] = include_bytes!("../font/plot.ttf");
+/// DejaVu Sans Mono, the same letters.
+const MONO: &[u8] = include_bytes!("../font/mono.ttf");
 /// Most pixels in one direction: 16,384 × 16,384 take a GiB.
 const SIDE_MAX: u32 = 16_384;
 
@@ -40,8 +45,12 @@ pub fn png(picture: &Picture, scale: f32) -> Result<Vec<u8>, PngError> {
     }
     let mut pixels = Pixmap::new(width, height).ok_or(too_large)?;
     pixels.fill(tiny_skia::Color::WHITE);
+    let font = match picture.letters {
+        Letters::Sans => FONT,
+        Letters::Mono => MONO,
+    };
     let mut canvas =
-        Canvas { pixels, scale: Transform::from_scale(scale, scale), face: Face::parse(FONT, 0).ok() };
+        Canvas { pixels, scale: Transform::from_scale(scale, scale), face: Face::parse(font, 0).ok() };
     picture.marks.iter().for_each(|mark| canvas.draw(mark));
     canvas.pixels.encode_png().map_err(|error| PngError::Encode(error.to_string()))
 }
@@ -75,16 +84,38 @@ impl Canvas {
                 let paint = paint(*colour, *opacity);
                 self.pixels.fill_path(&path, &paint, FillRule::Winding, self.scale, None);
             }
+            Mark::Stroke { points, colour, opacity, width, dashes, offset } => {
+                let Some(path) = path(points, false) else { return };
+                let dash = StrokeDash::new(dashes.clone(), *offset).filter(|_| !dashes.is_empty());
+                let stroke = Stroke { width: *width, line_join: LineJoin::Round, dash, ..Stroke::default() };
+                self.pixels.stroke_path(&path, &paint(*colour, *opacity), &stroke, self.scale, None);
+            }
+            Mark::Gradient { points, colours, span } => self.gradient(points, *colours, *span),
             Mark::Text { at, anchor, size, colour, is_upwards, text } => {
                 self.text(*at, *anchor, *size, *colour, *is_upwards, text);
             }
         }
     }
 
+    fn gradient(&mut self, points: &[[f32; 2]], colours: [[u8; 4]; 2], [top, bottom]: [f32; 2]) {
+        let Some(path) = path(points, true) else { return };
+        let stop = |at, [red, green, blue, opacity]: [u8; 4]| {
+            GradientStop::new(at, Color::from_rgba8(red, green, blue, opacity))
+        };
+        let stops = vec![stop(0.0, colours[0]), stop(1.0, colours[1])];
+        let (from, to) = (Point::from_xy(0.0, top), Point::from_xy(0.0, bottom));
+        let Some(shader) = LinearGradient::new(from, to, stops, SpreadMode::Pad, Transform::identity())
+        else {
+            return;
+        };
+        let paint = Paint { shader, anti_alias: true, ..Paint::default() };
+        self.pixels.fill_path(&path, &paint, FillRule::Winding, self.scale, None);
+    }
+
     fn text(&mut self, [x, y]: [f32; 2], anchor: Anchor, size: f32, colour: Colour, is_up: bool, text: &str) {
         let Some(face) = &self.face else { return };
         let em = size / f32::from(face.units_per_em());
-        let (mut outline, mut width) = (Letters { path: PathBuilder::new(), right: 0.0 }, 0.0);
+        let (mut outline, mut width) = (Outlines { path: PathBuilder::new(), right: 0.0 }, 0.0);
         for letter in text.chars() {
             let known = face.glyph_index(letter).or_else(|| face.glyph_index('?'));
             let Some(glyph) = known else { continue };
@@ -107,12 +138,12 @@ impl Canvas {
 }
 
 /// Outlines of letters, one after the other.
-struct Letters {
+struct Outlines {
     path: PathBuilder,
     right: f32,
 }
 
-impl OutlineBuilder for Letters {
+impl OutlineBuilder for Outlines {
     fn move_to(&mut self, x: f32, y: f32) {
         self.path.move_to(x + self.right, y);
     }
@@ -177,7 +208,7 @@ mod tests {
             Mark::Box { place: [2.0, 2.0, 4.0, 4.0], colour },
             Mark::Line { points: vec![[0.0, 15.0], [20.0, 15.0]], colour: [0, 0, 200], width: 2.0 },
         ];
-        let picture = Picture { width: 20, height: 20, title: String::new(), marks };
+        let picture = Picture { width: 20, height: 20, marks, ..Picture::default() };
         let pixels = Pixmap::decode_png(&png(&picture, 2.0).unwrap()).unwrap();
         assert_eq!((pixels.width(), pixels.height()), (40, 40));
         let colour_at = |x, y| {

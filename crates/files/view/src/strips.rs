@@ -1,5 +1,5 @@
 //! A chart as text: a strip of block characters, two rows high, for each curve of each panel, with the numbers at its top
-//! and bottom. For terminals, and for files that people read.
+//! and bottom: the bottom is 0, or the lowest value, if one is below 0. For terminals, and for files that people read.
 
 use crate::axis;
 use crate::chart::{Chart, Curve};
@@ -9,8 +9,8 @@ const ROWS: usize = 2;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Shown where nothing is known.
 const UNKNOWN: char = '·';
-/// In a column whose value is 0.
-const ZERO: char = '_';
+/// In a column whose value is that at the bottom.
+const LEAST: char = '_';
 /// A narrower chart shows nothing useful.
 const WIDTH_MIN: usize = 20;
 
@@ -18,20 +18,18 @@ const WIDTH_MIN: usize = 20;
 pub fn strips(chart: &Chart, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let mut lines = vec![cut(&chart.title, width), cut(&chart.subtitle, width), String::new()];
-    let ends: Vec<(f64, String)> = (0..chart.axes.len()).map(|axis| end(chart, axis)).collect();
-    let margin = ends.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0).max(1);
+    let ends: Vec<Ends> = (0..chart.axes.len()).map(|axis| Ends::of(chart, axis)).collect();
+    let marks = ends.iter().flat_map(|ends| [&ends.top, &ends.bottom]);
+    let margin = marks.map(|text| text.chars().count()).max().unwrap_or(0).max(1);
     let columns = width - margin.min(width - 10) - 1;
     for panel in &chart.panels {
         lines.push(cut(&format!("── {} {}", panel.name, "─".repeat(width)), width));
         for curve in &panel.curves {
             let name = &chart.legend.get(curve.legend).map_or(&curve.name, |(name, _)| name);
             lines.push(cut(&format!("{:margin$} {name}", ""), width).trim_end().to_owned());
-            let (most, text) = &ends[curve.axis.min(ends.len() - 1)];
-            for (row, strip) in strip(curve, chart.seconds, *most, columns).into_iter().enumerate() {
-                let mark = match row {
-                    0 => text.as_str(),
-                    _ => "0",
-                };
+            let ends = &ends[curve.axis.min(ends.len() - 1)];
+            for (row, strip) in strip(curve, chart.seconds, ends, columns).into_iter().enumerate() {
+                let mark = if row == 0 { &ends.top } else { &ends.bottom };
                 lines.push(format!("{mark:>margin$} {}", strip.trim_end()));
             }
         }
@@ -41,22 +39,45 @@ pub fn strips(chart: &Chart, width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The value at the top of a strip, and its label.
-fn end(chart: &Chart, axis: usize) -> (f64, String) {
-    let scale = chart.axes[axis].scale;
-    let (_, high) = chart.range(axis);
-    let most = if high > 0.0 { high } else { 1.0 };
-    (most, axis::short(most, scale))
+/// The values at the top and at the bottom of a strip, and their labels.
+struct Ends {
+    most: f64,
+    least: f64,
+    top: String,
+    bottom: String,
+}
+
+impl Ends {
+    /// Those of an axis. A strip of values below 0 shows how they differ, since 0 may be far away from all of them.
+    fn of(chart: &Chart, axis: usize) -> Self {
+        let curves = chart.panels.iter().flat_map(|panel| &panel.curves).filter(|curve| curve.axis == axis);
+        let values = curves.flat_map(|curve| &curve.points).map(|point| point.high);
+        let (low, high) = values
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (value.min(low), value.max(high)));
+        let (least, most) = match (low < 0.0, high > low.min(0.0)) {
+            (true, true) => (low, high),
+            (true, false) => (low, 0.0),
+            (false, true) => (0.0, high),
+            (false, false) => (0.0, 1.0),
+        };
+        let scale = chart.axes[axis].scale;
+        Ends { most, least, top: axis::short(most, scale), bottom: axis::short(least, scale) }
+    }
+
+    /// The part of the way from the bottom to the top; the difference of two huge values is no number.
+    fn part(&self, value: f64) -> f64 {
+        (value / 2.0 - self.least / 2.0) / (self.most / 2.0 - self.least / 2.0)
+    }
 }
 
 /// The rows of a strip: each column shows its largest value, so that a short peak is visible.
-fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROWS] {
+fn strip(curve: &Curve, seconds: f64, ends: &Ends, columns: usize) -> [String; ROWS] {
     let mut heights: Vec<Option<f64>> = vec![None; columns];
     let column = |at: f64| ((at / seconds.max(1e-9) * columns as f64) as usize).min(columns - 1);
     let mut before: Option<usize> = None;
     for point in &curve.points {
         let here = column(point.at);
-        let height = heights[here].unwrap_or(0.0).max(point.high);
+        let height = heights[here].map_or(point.high, |height| height.max(point.high));
         // A sample that is longer than a column fills the columns since the previous sample.
         let from = before.filter(|_| !point.is_behind_gap).map_or(here, |before| (before + 1).min(here));
         heights[from..=here].iter_mut().for_each(|slot| *slot = Some(height));
@@ -69,11 +90,11 @@ fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROW
             None if number + 1 == ROWS => UNKNOWN,
             None => ' ',
             Some(height) => {
-                let level = (height / most * levels as f64).round().clamp(0.0, levels as f64) as usize;
-                // Every value above 0 is visible.
-                let level = if *height > 0.0 { level.max(1) } else { level };
+                let level = (ends.part(*height) * levels as f64).round().clamp(0.0, levels as f64) as usize;
+                // Every value above the bottom is visible.
+                let level = if *height > ends.least { level.max(1) } else { level };
                 match level.saturating_sub(below) {
-                    0 if number + 1 == ROWS => ZERO,
+                    0 if number + 1 == ROWS => LEAST,
                     level => BLOCKS[level.min(BLOCKS.len() - 1)],
                 }
             }
@@ -85,7 +106,7 @@ fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROW
 
 fn time_line(chart: &Chart, margin: usize, columns: usize) -> String {
     let mut line: Vec<char> = vec![' '; margin + 1 + columns];
-    for (at, text) in axis::time_ticks(chart.seconds, columns / 12) {
+    for (at, text) in axis::ticks_across(chart.across, chart.seconds, columns / 12) {
         let start = margin + 1 + (at / chart.seconds.max(1e-9) * columns as f64) as usize;
         let letters: Vec<char> = text.chars().collect();
         let is_free =
@@ -120,6 +141,7 @@ mod tests {
         Chart {
             title: "Title".into(),
             subtitle: "subtitle".into(),
+            across: axis::Across::Time,
             time_title: "seconds since the start".into(),
             seconds: 30.0,
             axes: vec![Axis { title: "a".into(), scale: axis::Scale::Plain }],
@@ -142,6 +164,39 @@ subtitle
    seconds since the start
 ";
         assert_eq!(strips(&chart(), 34), expected);
+    }
+
+    #[test]
+    fn values_below_0_are_drawn_from_the_lowest_of_them_up() {
+        let of = |values: &[f64]| {
+            let mut chart = chart();
+            let points = values.iter().enumerate().map(|(at, &value)| Point {
+                at: at as f64 * 30.0 / (values.len() - 1) as f64,
+                low: value,
+                mean: value,
+                high: value,
+                is_behind_gap: false,
+            });
+            chart.panels[0].curves[0].points = points.collect();
+            let lines: Vec<String> = strips(&chart, 24).lines().skip(5).take(2).map(str::to_owned).collect();
+            lines
+        };
+        for (values, top, bottom, ends) in [
+            (&[-99.9, -99.8, -99.7][..], "−99.7", "−99.9", '█'),
+            (&[-5.0, 0.0, 5.0], "5", "−5", '█'),
+            (&[5.0, 0.0, -5.0], "5", "−5", '_'),
+            (&[-5.0, -5.0], "0", "−5", '_'),
+            (&[0.0, 0.0], "1", "0", '_'),
+            (&[1.0, 2.0], "2", "0", '█'),
+        ] {
+            let lines = of(values);
+            let marks: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
+            assert_eq!(marks, [top, bottom], "{values:?} {lines:?}");
+            assert!(lines[1].ends_with(ends) && !lines[1].contains('·'), "{values:?} {lines:?}");
+        }
+        let flat = of(&[-99.8, -99.8, -99.8]);
+        assert_eq!(flat[1].chars().filter(|c| *c == '_').count(), 18, "{flat:?}");
+        assert_eq!(of(&[f64::MIN, f64::MAX]).len(), 2);
     }
 
     #[test]

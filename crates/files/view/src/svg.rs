@@ -2,17 +2,21 @@
 
 use std::fmt::Write;
 
-use crate::picture::{Anchor, Colour, Mark, Picture};
+use crate::picture::{Anchor, Colour, Letters, Mark, Picture};
 
 /// The picture as an SVG document.
 pub fn svg(picture: &Picture) -> String {
-    let Picture { width, height, title, marks } = picture;
+    let Picture { width, height, title, marks, letters } = picture;
+    let font = match letters {
+        Letters::Sans => "DejaVu Sans, Verdana, sans-serif",
+        Letters::Mono => "DejaVu Sans Mono, Bitstream Vera Sans Mono, monospace",
+    };
     let mut out = String::with_capacity(marks.len() * 200);
     // Writing into a string does not fail.
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
+         viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{font}\" xml:space=\"preserve\">\n\
          <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>",
         escaped(title)
     );
@@ -41,6 +45,39 @@ fn put(mark: &Mark, out: &mut String) {
             hex(*colour),
             list(points)
         ),
+        Mark::Stroke { points, colour, opacity, width, dashes, offset } => {
+            let dashes = match dashes.is_empty() {
+                true => String::new(),
+                false => {
+                    let lengths: Vec<String> = dashes.iter().map(f32::to_string).collect();
+                    format!(" stroke-dasharray=\"{}\" stroke-dashoffset=\"{offset}\"", lengths.join(","))
+                }
+            };
+            writeln!(
+                out,
+                "<polyline fill=\"none\" stroke=\"{}\" stroke-opacity=\"{opacity}\" stroke-width=\"{width}\"{dashes} \
+                 points=\"{}\"/>",
+                hex(*colour),
+                list(points)
+            )
+        }
+        Mark::Gradient { points, colours, span: [top, bottom] } => {
+            // The place in the document makes the name unique.
+            let name = format!("g{}", out.len());
+            let stop = |at: u8, [red, green, blue, opacity]: [u8; 4]| {
+                let opacity = f32::from(opacity) / 255.0;
+                let colour = hex([red, green, blue]);
+                format!("<stop offset=\"{at}\" stop-color=\"{colour}\" stop-opacity=\"{opacity}\"/>")
+            };
+            writeln!(
+                out,
+                "<linearGradient id=\"{name}\" gradientUnits=\"userSpaceOnUse\" x1=\"0\" x2=\"0\" y1=\"{top}\" \
+                 y2=\"{bottom}\">{}{}</linearGradient>\n<polygon fill=\"url(#{name})\" points=\"{}\"/>",
+                stop(0, colours[0]),
+                stop(1, colours[1]),
+                list(points)
+            )
+        }
         Mark::Text { at: [x, y], anchor, size, colour, is_upwards, text } => {
             let turned =
                 if *is_upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };

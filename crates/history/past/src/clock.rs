@@ -6,6 +6,7 @@ use khz_model::exposed::{TIME, UP};
 use khz_model::{Decimal, NodeName};
 use khz_promql::{QueryError, SeriesId, Sink};
 
+use crate::history::History;
 use crate::limits::{
     PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_STEP_MIN,
     UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
@@ -119,12 +120,12 @@ impl Clocks {
     }
 
     /// Takes rows of a node; `begin` begins its series. If the first ones come late, `earlier` is asked for the time of the last
-    /// row before the selection.
+    /// row before the selection; if they do not show how often the node sends, `history` is.
     pub fn rows(
         &mut self,
-        node: &NodeName,
-        times: &[u64],
+        (node, times): (&NodeName, &[u64]),
         earlier: impl FnOnce() -> Result<Option<i64>, QueryError>,
+        history: &mut History<'_>,
         sink: &mut dyn Sink,
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
@@ -139,8 +140,12 @@ impl Clocks {
             self.nodes.insert(node.clone(), clock);
         }
         let Some(clock) = self.nodes.get_mut(node) else { return Ok(()) };
-        for &nanos in times {
+        for (row, &nanos) in times.iter().enumerate() {
             let time = milliseconds(nanos);
+            let next = times.get(row + 1).map(|next| milliseconds(*next));
+            if let Some(first) = clock.pace.doubts(time, next) {
+                clock.pace.learn(&history.of_node(node, first)?);
+            }
             let silent = clock.pace.row(time);
             if let Some(end) = silent {
                 clock.silent(end, time, sink)?;
@@ -182,8 +187,11 @@ impl Clocks {
     }
 
     /// Ends the series of nodes that are silent.
-    pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
-        for clock in self.nodes.values_mut() {
+    pub fn finish(&mut self, history: &mut History<'_>, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        for (node, clock) in &mut self.nodes {
+            if let Some(first) = clock.pace.doubts(self.end.saturating_add(1), None) {
+                clock.pace.learn(&history.of_node(node, first)?);
+            }
             if let Some(end) = clock.pace.silent_by(self.end.saturating_add(1)) {
                 clock.silent(end, self.end + 1, sink)?;
             }

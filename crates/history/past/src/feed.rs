@@ -12,6 +12,7 @@ use khz_model::{
 use khz_promql::{LabelSet, Matcher, QueryError, Run, SeriesId, Sink, Summary, is_stale};
 
 use crate::clock::milliseconds;
+use crate::history::History;
 use crate::labelled::Labelled;
 use crate::limits::{BUCKET_END_LATE, SAMPLES_HELD_MAX};
 use crate::rows::{Group, Rows, labels_at};
@@ -43,6 +44,8 @@ pub(crate) struct Feed<'a> {
     /// The label sets of series of nodes: a recorded series with one of them is not shown.
     of_nodes: HashSet<LabelSet>,
     held: Held,
+    /// Where the rows before the selection come from, if somebody asks when series end.
+    history: Option<History<'a>>,
 }
 
 /// Recorded series that wait in their strands: several groups may have recorded one series, because its rule was moved, and a range has
@@ -73,13 +76,50 @@ struct Strand {
     bucket_end: Option<i64>,
 }
 
+impl Strand {
+    /// Asks for the rows before the first one, if only these can say whether the node is silent at a time (ms); the row after that time
+    /// may say it, too.
+    fn look_back(
+        &mut self,
+        history: &mut Option<History<'_>>,
+        of: (&NodeName, &Text, Option<&Instance>),
+        (time, next): (i64, Option<i64>),
+    ) -> Result<(), QueryError> {
+        if let Some(history) = history
+            && let Some(first) = self.pace.doubts(time, next)
+        {
+            self.pace.learn(&history.of_series(of, first)?);
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Feed<'a> {
     /// A feed for series with these labels.
     pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], wanted: (i64, i64), end: i64) -> Self {
         let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
         let (times, values) = (Vec::new(), Vec::new());
-        let (of_nodes, held) = Default::default();
-        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken, of_nodes, held }
+        let (of_nodes, held, history) = Default::default();
+        Feed {
+            form,
+            job,
+            matchers,
+            words,
+            wanted,
+            end,
+            strands,
+            times,
+            values,
+            taken,
+            of_nodes,
+            held,
+            history,
+        }
+    }
+
+    /// A feed that may ask for the rows before the selection, to know how often nodes send.
+    pub fn with_history(self, history: History<'a>) -> Self {
+        Feed { history: Some(history), ..self }
     }
 
     /// A feed for recorded series after this one, and label sets that are in use besides those of this one.
@@ -236,11 +276,13 @@ impl<'a> Feed<'a> {
         if !self.form.has_pace() {
             return self.pass_held(sink);
         }
-        for strand in self.strands.values_mut() {
+        let after_end = self.end.saturating_add(1);
+        for ((node, metric, instance), strand) in &mut self.strands {
+            strand.look_back(&mut self.history, (node, metric, instance.as_ref()), (after_end, None))?;
             if let Some(end) = strand.bucket_end.filter(|end| end + BUCKET_END_LATE <= self.end) {
                 strand.samples.end(end);
             }
-            if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)) {
+            if let Some(end) = strand.pace.silent_by(after_end) {
                 strand.samples.end(end);
             }
             pass(strand, true, sink)?;
@@ -345,9 +387,11 @@ impl Filler<'_, '_> {
         if let Some(column) = rows.column() {
             return self.column(column, described);
         }
-        for (time, reading, series) in rows.merged() {
+        let rows = rows.merged();
+        for (row, (time, reading, series)) in rows.iter().enumerate() {
             let scale = self.feed.form.scale(&series.metric);
-            self.row(time, reading, scale, described)?;
+            let next = rows.get(row + 1).map(|(time, ..)| *time);
+            self.row((*time, next), *reading, scale, described)?;
         }
         Ok(())
     }
@@ -408,7 +452,8 @@ impl Filler<'_, '_> {
                 {
                     break;
                 }
-                self.row(Nanos(time), Reading::from_parts(run.state, bits), scale, described)?;
+                let next = times.get(row + 1).map(|time| Nanos(*time));
+                self.row((Nanos(time), next), Reading::from_parts(run.state, bits), scale, described)?;
             }
         }
         Ok(())
@@ -474,9 +519,10 @@ impl Filler<'_, '_> {
         Ok(true)
     }
 
+    /// Takes a row; `next` is the time of the one after it, if that is known.
     fn row(
         &mut self,
-        at: Nanos,
+        (at, next): (Nanos, Option<Nanos>),
         reading: Reading,
         scale: Scale<'_>,
         described: Option<&[(Nanos, Reading)]>,
@@ -486,6 +532,11 @@ impl Filler<'_, '_> {
         let bucket_end = self.strand.bucket_end.take();
         if let Some(end) = bucket_end.filter(|end| has_pace && end + BUCKET_END_LATE < time) {
             self.strand.samples.end(end);
+        }
+        if has_pace {
+            let series = (self.node, &self.series.metric.name, self.series.instance.as_ref());
+            let next = next.map(|next| milliseconds(next.0));
+            self.strand.look_back(&mut self.feed.history, series, (time, next))?;
         }
         if let Some(end) = self.strand.pace.row(time).filter(|_| has_pace) {
             self.strand.samples.end(end);

@@ -8,6 +8,7 @@ mod chosen;
 mod clock;
 mod earlier;
 mod feed;
+mod history;
 mod interval;
 mod labelled;
 mod limits;

@@ -14,6 +14,17 @@ pub(crate) const SILENCE_UNKNOWN: i64 = 180_000;
 pub(crate) const PERIODS_LATE: i64 = 2;
 /// Nodes of which one selection asks one by one when their last row before it was: each question lists the files of the store.
 pub(crate) const EARLIER_ASKED_MAX: usize = 32;
+/// How far before a series' first row in a selection its earlier rows are searched for (ms), the shortest time first: as a rule a node
+/// sends each second.
+pub(crate) const HISTORY_SPANS: [i64; 4] = [20_000, 200_000, 2_000_000, 14_400_000];
+/// Series of which one selection asks for earlier rows one by one.
+pub(crate) const HISTORY_ASKED_MAX: usize = 32;
+/// With more of them it asks for all that it can mean, this far before it (ms): a row each minute shows its pace.
+pub(crate) const HISTORY_SPANS_OF_ALL: [i64; 2] = [20_000, 400_000];
+/// Earlier rows that show the pace even if some are lost.
+pub(crate) const HISTORY_ENOUGH: usize = 6;
+/// Earlier rows of a series that are looked at.
+pub(crate) const HISTORY_KEPT: usize = 8;
 /// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
 /// which a node sends. A row a second that comes a little early still counts.
 pub(crate) const UP_STEP_MIN: i64 = 900;

@@ -183,6 +183,16 @@ impl<'a> Rows<'a> {
         self.parts.iter().all(|part| matches!(part.content, RangeContent::Points(_)))
     }
 
+    /// The times of all rows, in order (ns since 1970).
+    pub fn times(self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.parts.iter().flat_map(times).collect();
+        if self.parts.len() > 1 {
+            all.sort_unstable();
+            all.dedup();
+        }
+        all
+    }
+
     /// The column of the only part, if there is one.
     pub fn column(self) -> Option<&'a RangeColumn> {
         match self.parts {

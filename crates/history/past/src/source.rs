@@ -12,6 +12,7 @@ use crate::chosen::Chosen;
 use crate::clock::{self, Clocks, Derived};
 use crate::earlier::Earlier;
 use crate::feed::Feed;
+use crate::history::{History, Whose};
 use crate::interval::{Interval, intervals};
 use crate::limits::SILENCE_UNKNOWN;
 use crate::listing;
@@ -189,7 +190,9 @@ impl Source for PastSource {
         let intervals = intervals(wanted, span, &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
         let job = &*self.known.job;
-        let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
+        let history = History::new(self, &chosen, Whose::Series, wanted.after);
+        let feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
+        let mut feed = feed.with_history(history);
         let as_summaries = wanted.summaries != Summaries::Nowhere;
         let mut warnings = self.read_all(&chosen.patterns, &intervals, |group, bucket| match bucket {
             None => feed.group(group, as_summaries, &is_named, sink),
@@ -261,13 +264,14 @@ impl PastSource {
         let mut clocks =
             Clocks::between(wanted.after, end, intervals.iter().any(|interval| interval.bucket.is_some()));
         let mut earlier = Earlier::before(self, chosen, span(wanted.after, wanted.to).0);
+        let mut history = History::new(self, chosen, Whose::Nodes, wanted.after);
         let warnings = self.read_all(&chosen.clock, intervals, |group, bucket| {
             let Some(node) = group.node() else { return Ok(()) };
             let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
             let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
-            clocks.rows(node, &times, || earlier.of(node), sink, begin)
+            clocks.rows((node, &times), || earlier.of(node), &mut history, sink, begin)
         })?;
-        clocks.finish(sink)?;
+        clocks.finish(&mut history, sink)?;
         if chosen.derived.contains(&Derived::Up) {
             for (node, since) in self.away(&clocks, &earlier, matchers)? {
                 let since = since.max(wanted.after.saturating_add(1));

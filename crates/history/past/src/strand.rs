@@ -12,19 +12,49 @@ pub(crate) struct Pace {
     last: Option<i64>,
     /// The last two distances between rows that were not silence.
     distances: [Option<i64>; 2],
+    /// The last distance, if it was silence.
+    silence: Option<i64>,
+    /// The rows before the first one are known, as far as anybody remembers them.
+    knows_earlier: bool,
 }
 
 impl Pace {
     /// Notes a row. Returns when the node fell silent before it, if it did.
     pub fn row(&mut self, time: i64) -> Option<i64> {
         let silent = self.silent_by(time);
-        let last = self.last.replace(time);
-        if silent.is_none()
-            && let Some(last) = last.filter(|last| *last < time)
-        {
-            self.distances = [Some(time - last), self.distances[0]];
+        let distance = self.last.replace(time).map(|last| time - last);
+        let Some(distance) = distance.filter(|distance| *distance > 0) else { return silent };
+        if silent.is_none() {
+            self.distances = [Some(distance), self.distances[0]];
+            self.silence = None;
+            return None;
+        }
+        // Two silences that are alike are a node that has become slower.
+        let before = self.silence.replace(distance);
+        if before.is_some_and(|before| are_alike(before.min(distance), before.max(distance))) {
+            self.distances = [Some(distance), before];
         }
         silent
+    }
+
+    /// The time of the first row (ms), if the rows before it are needed to say whether the node is silent when its next row comes at
+    /// this time: two distances at least show a period, since a lost row doubles one. `next` is the time of the row after that one.
+    pub fn doubts(&self, time: i64, next: Option<i64>) -> Option<i64> {
+        let last = self.last.filter(|_| !self.knows_earlier && self.distances[1].is_none())?;
+        let distance = time - last;
+        let is_period = |known: i64| known > 0 && are_alike(known, distance);
+        let shows = self.distances[0].into_iter().chain(next.map(|next| next - time)).any(is_period);
+        (distance > SILENCE_MIN && !shows).then(|| last - self.distances[0].unwrap_or(0))
+    }
+
+    /// Notes the rows before the first one, in order.
+    pub fn learn(&mut self, earlier: &[i64]) {
+        let Some(last) = self.last else { return };
+        let known = [self.distances[0].map(|distance| last - distance), Some(last)];
+        *self = Pace { knows_earlier: true, ..Pace::default() };
+        let first = known.into_iter().flatten().next().unwrap_or(last);
+        let earlier = earlier.iter().copied().filter(|time| *time < first);
+        earlier.chain(known.into_iter().flatten()).for_each(|time| _ = self.row(time));
     }
 
     /// Notes rows at these times (ns), if the node was not silent between any of them; else it returns false, and they are to be noted
@@ -39,6 +69,11 @@ impl Pace {
         if shortest <= 0 || longest > (period * PERIODS_MISSED).max(SILENCE_MIN) {
             return false;
         }
+        let is_shown = self.knows_earlier || self.distances[1].is_some() || longest <= SILENCE_MIN;
+        let shows = are_alike(period, longest) && (times.len() > 1 || self.distances[0].is_some());
+        if !is_shown && !shows {
+            return false;
+        }
         let back =
             |rows: usize| times.len().checked_sub(rows).map_or(last, |place| milliseconds(times[place]));
         self.distances = match times.len() {
@@ -46,16 +81,21 @@ impl Pace {
             _ => [Some(back(1) - back(2)), Some(back(2) - back(3))],
         };
         self.last = Some(back(1));
+        self.silence = None;
         true
     }
 
-    /// When the node fell silent, if it did so before this time. The first two rows show its period; before them nobody
-    /// knows it.
+    /// When the node fell silent, if it did so before this time. Two rows show its period; before them nobody knows it.
     pub fn silent_by(&self, time: i64) -> Option<i64> {
         let period = self.distances.iter().flatten().min()?;
         let end = self.last? + (period * PERIODS_MISSED).max(SILENCE_MIN);
         (end < time).then_some(end)
     }
+}
+
+/// True if the longer distance may be the period that the shorter one shows: a clock is set a little, a row is late.
+fn are_alike(shorter: i64, longer: i64) -> bool {
+    longer <= shorter.saturating_add(shorter / 2)
 }
 
 /// The shortest and the longest distance between two of these times (ns) that follow each other, in ms; `None`: there are no two.
@@ -150,6 +190,35 @@ mod tests {
         assert_eq!(silences(&[0, 60_000, 120_000, 301_000]), [300_000]);
         assert_eq!(silences(&[0, 600_000]), [], "its period is not known");
         assert_eq!(silences(&[0, 1_000, 700_000, 1_400_000]), [6_000, 705_000], "silence is no period");
+        let slower = [0, 1_000, 2_000, 17_000, 32_000, 47_000, 62_000];
+        assert_eq!(
+            silences(&slower),
+            [7_000, 22_000],
+            "unless it repeats: the agent has begun again, slower"
+        );
+    }
+
+    #[test]
+    fn the_rows_before_the_first_one_are_needed_only_where_nothing_else_shows_the_period() {
+        let of = |rows: &[i64]| {
+            let mut pace = Pace::default();
+            rows.iter().for_each(|row| _ = pace.row(*row));
+            pace
+        };
+        assert_eq!(of(&[1_000]).doubts(6_000, None), None, "nobody is silent for five seconds");
+        assert_eq!(of(&[1_000]).doubts(6_001, None), Some(1_000));
+        assert_eq!(of(&[1_000]).doubts(16_000, Some(31_000)), None, "it sends each 15 seconds");
+        assert_eq!(of(&[1_000]).doubts(16_000, Some(17_000)), Some(1_000));
+        assert_eq!(of(&[1_000, 16_000]).doubts(31_000, None), None);
+        assert_eq!(of(&[1_000, 16_000]).doubts(50_000, None), Some(1_000));
+        assert_eq!(of(&[1_000, 2_000, 3_000]).doubts(50_000, None), None);
+        let mut pace = of(&[100_000]);
+        pace.learn(&[97_000, 98_000, 99_000, 100_000]);
+        assert_eq!((pace.silent_by(105_000), pace.silent_by(106_000)), (None, Some(105_000)));
+        assert_eq!(pace.doubts(900_000, None), None, "they are asked for once");
+        let mut pace = of(&[100_000, 120_000]);
+        pace.learn(&[]);
+        assert_eq!(pace.silent_by(900_000), Some(180_000));
     }
 
     #[test]

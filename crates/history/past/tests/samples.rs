@@ -16,6 +16,7 @@ use khz_past::{Known, PastSource, Roster};
 use khz_promql::{
     LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries, is_stale,
 };
+use proptest::prelude::*;
 
 const HOUR: u64 = 3_600_000;
 
@@ -361,6 +362,80 @@ fn rows_of_a_slow_lane_are_not_taken_for_silence() {
     let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 400_000);
     let all = samples(&source, 400_000, &[(NAME, "=", "node_load1")]);
     assert_eq!(all.values().next().unwrap(), "60000:0.01 120000:0.02 180000:0.03 240000:0.04 300000:0.05");
+}
+
+/// The newest sample of one series at a time (ms) with this look-back, if it has a value.
+fn newest_at(source: &PastSource, at: i64, lookback: i64, name: &str) -> Option<String> {
+    let all = samples_between(source, (at - lookback, at), &[(NAME, "=", name), ("instance", "=", "n1")]);
+    let newest = all.values().next()?.rsplit(' ').next()?.to_owned();
+    (!newest.ends_with(":x") && !newest.is_empty()).then_some(newest)
+}
+
+#[test]
+fn a_series_that_has_ended_stays_ended_in_the_last_seconds_of_the_look_back() {
+    for period in [400, 1_000, 10_000, 15_000, 20_000, 60_000, 99_000] {
+        let times = (1..=40).map(|row| row * period);
+        let rows = times.map(|ms| (ms, Reading::Present(1))).collect();
+        let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 10_000_000);
+        let (last, silent) = (40 * period as i64, (3 * period as i64).max(5_000));
+        for at in (last..last + 300_000).step_by(500) {
+            for name in ["node_load1", "node_time_seconds"] {
+                let is_there = newest_at(&source, at, 300_000, name).is_some();
+                assert_eq!(is_there, at < last + silent, "{name} {period} {}", at - last);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rows_before_a_selection_are_asked_for_some_times_however_many_series_end_in_it() {
+    for (nodes, expected) in [(3, 6), (100, 100)] {
+        let lines = (0..nodes)
+            .map(|n| (node(&format!("n{n}")), series(&load(), None), each_second(1_000, 99_000, 1)));
+        let (source, hand) = source(lines.collect(), 1_000_000);
+        // Only the last row of each is in it.
+        let all = samples_between(&source, (98_500, 398_500), &[(NAME, "=", "node_load1")]);
+        assert_eq!(all.len(), nodes);
+        assert!(all.values().all(|samples| samples == "99000:0.01 104000:x"), "{all:?}");
+        let asked = hand.asked.lock().unwrap().len();
+        assert!(asked < expected, "{nodes}: {asked}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever a node's period is, which rows are lost, and how long it was away before its last rows: where its series end does not
+    /// depend on where a query begins, and a series that has ended does not come back without a new row.
+    #[test]
+    fn where_a_series_ends_does_not_depend_on_how_far_a_query_looks_back(
+        period in prop_oneof![300u64..3_000, 3_000u64..40_000, 40_000u64..95_000],
+        before in prop::collection::vec((0u8..10, 0u64..100), 12..40),
+        away in prop_oneof![Just(0u64), 1_000u64..1_500_000],
+        after in prop::collection::vec(0u64..100, 0..4),
+        lookback in prop_oneof![Just(300_000i64), 20_000i64..600_000],
+    ) {
+        let mut times: Vec<u64> = Vec::new();
+        let late = |number: usize, late: u64| 1_000_000 + number as u64 * period + period * late / 2_000;
+        for (number, (lost, by)) in before.iter().enumerate() {
+            if *lost > 0 {
+                times.push(late(number, *by));
+            }
+        }
+        prop_assume!(times.len() >= 8);
+        times.extend(after.iter().enumerate().map(|(n, by)| late(before.len() + n, *by) + away));
+        let last = *times.last().unwrap() as i64;
+        let rows: Vec<_> = times.iter().map(|ms| (*ms, Reading::Present(1))).collect();
+        let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 100_000_000);
+        // A query of everything says where it ends.
+        let all = samples(&source, 90_000_000, &[(NAME, "=", "node_load1")]);
+        let ended = all.values().next().unwrap().rsplit(' ').next().and_then(|sample| sample.strip_suffix(":x"));
+        let ended: i64 = ended.map_or(i64::MAX, |time| time.parse().unwrap());
+        for at in (last..last + lookback + 1_000).step_by(1_700) {
+            let is_there = newest_at(&source, at, lookback, "node_load1").is_some();
+            prop_assert_eq!(is_there, at < ended && at < last + lookback, "{} after the last row, ended {}", at - last, ended - last);
+        }
+    }
 }
 
 #[test]

@@ -35,6 +35,17 @@ pub struct MatcherError {
     problem: ExpressionError,
 }
 
+/// Characters of a text that an error repeats.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// The text as an error repeats it: what is long is known to who has written it.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}... ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
 impl Matcher {
     /// `name="value"`
     pub fn equal(name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -45,8 +56,8 @@ impl Matcher {
     pub fn new(name: &str, operator: &str, value: &str) -> Option<Result<Self, MatcherError>> {
         let expression = || {
             Expression::new(value).map_err(|problem| MatcherError {
-                label: name.to_owned(),
-                text: value.to_owned(),
+                label: shortened(name),
+                text: shortened(value),
                 problem,
             })
         };
@@ -85,6 +96,8 @@ mod tests {
                 && matcher("=~", ".").matches("\n")
         );
         assert!(matcher("=", "").matches("") && matcher("!=", "x").matches(""));
+        let long = Matcher::new("job", "=~", &format!("({}", "é".repeat(9_000))).unwrap().unwrap_err();
+        assert!(long.to_string().len() < 700, "{long}");
         assert!(Matcher::new("job", "=~", "(").unwrap().is_err() && Matcher::new("job", "~", "").is_none());
         assert!(
             Matcher::new("job", "=~", "((a{100}){100}){100}").unwrap().is_err(),

@@ -17,8 +17,8 @@ pub const QUERIES_MAX: usize = 16;
 pub const MATCHERS_MAX: usize = 64;
 /// Bytes of the name or the value of a condition.
 pub const MATCHER_BYTES_MAX: usize = 64 << 10;
-/// How long the time of a query may be, in ms: ten years. No store keeps more.
-pub const READ_SPAN_MAX: i64 = 10 * 366 * 86_400_000;
+/// The last time that is looked at, in ms: the end of the year 9999. Readers that want everything ask for more.
+pub const READ_TIME_MAX: i64 = 253_402_300_799_999;
 /// Bytes of an answer before it is packed: three million samples. Both sides hold several copies of it.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 

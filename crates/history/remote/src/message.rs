@@ -89,6 +89,17 @@ pub struct Query {
     /// Conditions that all hold.
     #[prost(message, repeated, tag = "3")]
     pub matchers: Vec<LabelMatcher>,
+    /// What the reader does with the answer.
+    #[prost(message, optional, tag = "4")]
+    pub hints: Option<ReadHints>,
+}
+
+/// What a reader does with an answer.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ReadHints {
+    /// The function of PromQL, or `series` if it wants to know only which series there are.
+    #[prost(string, tag = "2")]
+    pub func: String,
 }
 
 /// A condition on a label.

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use khz_promql::{LabelSet, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries};
 
 use crate::RemoteError;
-use crate::limits::{ANSWER_BYTES_MAX, READ_SPAN_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, READ_TIME_MAX, SERIES_MAX};
 use crate::message::{
     Label, LabelMatcher, Query, QueryResult, ReadRequest, ReadResponse, Sample, TimeSeries,
 };
 
+/// The function of a reader that wants no samples.
+const SERIES_ALONE: &str = "series";
 /// Bytes of a sample in a message, at most.
 const SAMPLE_BYTES: usize = 22;
 
@@ -27,16 +29,19 @@ fn answer(source: &dyn Source, query: &Query, room: &mut Room) -> Result<QueryRe
             "the time begins at {start} and ends before that, at {end}"
         )));
     }
-    if end.checked_sub(start).is_none_or(|span| span > READ_SPAN_MAX) {
-        return Err(RemoteError::Question(format!(
-            "the time from {start} to {end} ms is longer than ten years; ask for less"
-        )));
-    }
     let matchers = query.matchers.iter().map(matcher).collect::<Result<Vec<_>, _>>()?;
     if matchers.iter().all(|matcher| matcher.matches("")) {
         return Err(RemoteError::Question(
             "no condition chooses any series; name a metric or a label".into(),
         ));
+    }
+    if start > READ_TIME_MAX || end < 0 {
+        return Ok(QueryResult::default());
+    }
+    // Who wants everything asks from the first to the last time that there can be.
+    let (start, end) = (start.max(0), end.min(READ_TIME_MAX));
+    if query.hints.as_ref().is_some_and(|hints| hints.func == SERIES_ALONE) {
+        return listed(source, &matchers, (start, end), room);
     }
     let wanted = Selection {
         matchers,
@@ -50,10 +55,32 @@ fn answer(source: &dyn Source, query: &Query, room: &mut Room) -> Result<QueryRe
     let mut answer = Answer { room, series: Vec::new(), known: HashMap::new() };
     source.select(&wanted, &mut answer)?;
     let mut series = answer.series;
+    series.retain(|series| !series.samples.is_empty());
+    Ok(sorted(series))
+}
+
+/// The series without their samples: a reader that only lists them (Prometheus' `/api/v1/series`) asks for all of the time.
+fn listed(
+    source: &dyn Source,
+    matchers: &[Matcher],
+    (start, end): (i64, i64),
+    room: &mut Room,
+) -> Result<QueryResult, RemoteError> {
+    let (all, is_cut) = source.series(matchers, start - 1, end, SERIES_MAX)?;
+    if is_cut {
+        return Err(QueryError::Execution(format!("there are more than {SERIES_MAX} series")).into());
+    }
+    let mut answer = Answer { room, series: Vec::new(), known: HashMap::new() };
+    for labels in all {
+        answer.series(labels)?;
+    }
+    Ok(sorted(answer.series))
+}
+
+fn sorted(mut series: Vec<TimeSeries>) -> QueryResult {
     // A reader merges these with its own series, and relies on their order.
     series.sort_by(|one, two| labels_of(one).cmp(labels_of(two)));
-    series.retain(|series| !series.samples.is_empty());
-    Ok(QueryResult { timeseries: series })
+    QueryResult { timeseries: series }
 }
 
 fn labels_of(series: &TimeSeries) -> impl Iterator<Item = (&str, &str)> {
@@ -166,7 +193,7 @@ mod tests {
             value: value.into(),
         };
         let matchers = conditions.iter().map(matcher).collect();
-        let query = Query { start_timestamp_ms: from, end_timestamp_ms: to, matchers };
+        let query = Query { start_timestamp_ms: from, end_timestamp_ms: to, matchers, hints: None };
         ReadRequest { queries: vec![query], ..ReadRequest::default() }
     }
 
@@ -188,13 +215,51 @@ mod tests {
     }
 
     #[test]
+    fn the_time_from_the_first_to_the_last_that_there_can_be_is_the_time_that_there_is() {
+        /// Writes down the times that it is asked for.
+        struct Asked(std::sync::Mutex<Vec<(i64, i64)>>);
+        impl Source for Asked {
+            fn select(&self, wanted: &Selection, _: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
+                self.0.lock().unwrap().push((wanted.after, wanted.to));
+                Ok(Vec::new())
+            }
+            fn series(
+                &self,
+                _: &[Matcher],
+                after: i64,
+                to: i64,
+                _: usize,
+            ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+                self.0.lock().unwrap().push((after, to));
+                Ok((vec![LabelSet::new([("__name__", "up")])], false))
+            }
+        }
+        let up = (0, "__name__", "up");
+        for (from, to, expected) in [
+            (i64::MIN, i64::MAX, Some((-1, READ_TIME_MAX))),
+            // Prometheus' MinTime and MaxTime.
+            (-9_223_309_901_257_974, 9_223_309_901_257_974, Some((-1, READ_TIME_MAX))),
+            (5, i64::MAX, Some((4, READ_TIME_MAX))),
+            (i64::MIN, 7, Some((-1, 7))),
+            (i64::MIN, -1, None),
+            (i64::MAX, i64::MAX, None),
+        ] {
+            let source = Asked(std::sync::Mutex::default());
+            read(&source, &asked(from, to, &[up])).unwrap();
+            let mut alone = asked(from, to, &[up]);
+            alone.queries[0].hints = Some(crate::message::ReadHints { func: "series".into() });
+            let listed = read(&source, &alone).unwrap();
+            let expected: Vec<(i64, i64)> = expected.into_iter().flat_map(|time| [time; 2]).collect();
+            assert_eq!(*source.0.lock().unwrap(), expected, "{from} {to}");
+            assert_eq!(listed.results[0].timeseries.len(), expected.len() / 2, "without samples");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused_with_a_reason() {
         let up = (0, "__name__", "up");
         let refused = |request: ReadRequest| read(&made(), &request).unwrap_err().to_string();
         assert_eq!(refused(asked(5, 4, &[up])), "the time begins at 5 and ends before that, at 4");
-        for (from, to) in [(i64::MIN, i64::MAX), (0, i64::MAX), (i64::MIN, 0)] {
-            assert!(refused(asked(from, to, &[up])).ends_with("longer than ten years; ask for less"));
-        }
         assert_eq!(refused(asked(0, 1, &[(4, "a", "b")])), "conditions have no kind 4");
         assert_eq!(refused(asked(0, 1, &[(-1, "a", "b")])), "conditions have no kind -1");
         assert!(refused(asked(0, 1, &[(2, "a", "(")])).contains("\"(\""));

@@ -237,7 +237,12 @@ mod tests {
         let written = WriteRequest { timeseries: vec![series(), TimeSeries::default()] };
         assert_eq!(WriteRequest::unpack(&written.pack().unwrap()).unwrap(), written);
         let matcher = LabelMatcher { kind: 2, name: "job".into(), value: "a.*".into() };
-        let query = Query { start_timestamp_ms: -1, end_timestamp_ms: i64::MAX, matchers: vec![matcher] };
+        let query = Query {
+            start_timestamp_ms: -1,
+            end_timestamp_ms: i64::MAX,
+            matchers: vec![matcher],
+            hints: None,
+        };
         let asked = ReadRequest { queries: vec![query], accepted_response_types: vec![0, 1] };
         assert_eq!(ReadRequest::unpack(&asked.pack().unwrap()).unwrap(), asked);
         let answer = ReadResponse { results: vec![QueryResult { timeseries: vec![series()] }] };

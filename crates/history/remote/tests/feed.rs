@@ -276,6 +276,33 @@ fn a_silent_node_and_the_end_of_an_epoch_end_its_series_just_after_their_last_sa
 }
 
 #[test]
+fn a_node_is_silent_after_three_of_its_own_periods_however_slow_it_is() {
+    for period in [1, 7, 10, 15, 20, 30, 60, 90] {
+        let mut lab = Lab::new("slow", settings());
+        let row = |row: u64| vec![(gauge("made", None), Reading::Present(row))];
+        let rows = 12;
+        for number in 0..rows {
+            let at = number * period;
+            lab.block("n1", 1, number, &[at as f64 + 0.003], &[row(number)]);
+            // The hub begins again in the middle: what is alive has to be found again.
+            if number == 8 {
+                lab.begin();
+            }
+            for second in (at + 3..at + period + 3).filter(|second| second % 5 == 3) {
+                lab.pass(second);
+            }
+        }
+        let last = (rows - 1) * period;
+        let alive = (0..rows).map(|row| format!("{}:{row}", row * period)).collect::<Vec<_>>().join(" ");
+        let silent = (3 * period).max(10);
+        lab.pass(last + silent + 3);
+        assert_eq!(lab.got.of(&["n1"]), alive, "{period}: it may only be late");
+        lab.pass(last + silent + 24 + 30);
+        assert_eq!(lab.got.of(&["n1"]), format!("{alive} {last}.001:end"), "{period}");
+    }
+}
+
+#[test]
 fn rows_wait_for_those_before_them_and_what_comes_later_than_that_is_counted() {
     let mut lab = Lab::new("holes", settings());
     lab.seconds("n1", 1, 0, 0..3);

@@ -239,7 +239,7 @@ impl ColumnFile {
         if layout.series().len() != index.columns.len() {
             return Err(self.source.damaged(entry.index, "it has other columns than its layout says"));
         }
-        Ok(Section { node: entry.node.clone(), at: entry.index, layout, index })
+        Ok(Section { node: entry.node.clone(), at: entry.index, layout, index, times: None })
     }
 
     fn first_layout(&self) -> Result<Arc<[u8]>, StoreError> {

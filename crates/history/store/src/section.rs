@@ -12,6 +12,7 @@ use crate::column::Span;
 use crate::layout::{Key, Layout};
 use crate::limits::{COLUMN_BYTES_MAX, PART_BYTES_MAX, ROWS_MAX};
 use crate::part::Part;
+use crate::times::Times;
 
 /// What the index of a section says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub struct Section {
     pub(crate) at: Part,
     pub(crate) layout: Arc<Layout>,
     pub(crate) index: Index,
+    /// The times of its rows, if they were unpacked with it.
+    pub(crate) times: Option<Arc<Times>>,
 }
 
 impl Section {
@@ -146,7 +149,8 @@ impl Section {
 
     /// Roughly how many bytes it takes; series lists are shared.
     pub(crate) fn held(&self) -> usize {
-        size_of::<Self>() + self.index.columns.held()
+        let times = self.times.as_ref().map_or(0, |times| times.held());
+        size_of::<Self>() + self.index.columns.held() + times
     }
 
     /// All bytes from the first column of its group to its index: what a reader of all its columns wants to have in memory.

@@ -37,6 +37,9 @@ pub(crate) struct Book {
     pub log: AuditLog,
 }
 
+/// What found no room in the log is tried again so much later, as long as its alert fires.
+const LOGGED_AGAIN: Duration = Duration::from_secs(5);
+
 /// The queue of one action.
 #[derive(Default)]
 pub(crate) struct Lane {
@@ -53,7 +56,8 @@ pub(crate) struct Due {
     unfit: Option<Arc<Unfit>>,
     /// Those that act after this one.
     pub rest: VecDeque<usize>,
-    /// A run that is to be tried again, its attempts so far, and when.
+    /// A run that is to be tried again, its attempts so far, and when. Without attempts it has not begun: there was no room for it in the
+    /// log.
     again: Option<(u64, u32, Instant)>,
 }
 
@@ -173,8 +177,10 @@ impl Shared {
         let begun = match due.again {
             // What failed stays so: its alert is over.
             Some(_) if !is_firing => return Next::Pass(due),
-            Some((run, attempts, _)) => self.begin(run, attempts + 1, &about).map(|()| (run, attempts + 1)),
-            None => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
+            Some((run, attempts, _)) if attempts > 0 => {
+                self.begin(run, attempts + 1, &about).map(|()| (run, attempts + 1))
+            }
+            _ => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
                 Ok(run) => Ok((run, 1)),
                 Err(Refused::Held) => return Next::Pass(due),
                 Err(Refused::Log(error)) => Err(error),
@@ -183,9 +189,20 @@ impl Shared {
         let (run, number) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                tracing::warn!("action {} is not done: it cannot be logged: {error}", action.name);
-                counts.ended(Outcome::Failed);
-                return Next::Pass(due);
+                let attempts = due.again.map(|(_, attempts, _)| attempts);
+                // Of what is tried again and again for want of room, the log of the hub has one line.
+                if attempts != Some(0) {
+                    let shown = shown(&about);
+                    tracing::warn!(
+                        "action {} is not done for {shown}: it cannot be logged: {error}",
+                        action.name
+                    );
+                    counts.ended(Outcome::Failed);
+                }
+                return match attempts {
+                    Some(1..) => Next::Pass(due),
+                    _ => Next::Again(Due { again: Some((0, 0, Instant::now() + LOGGED_AGAIN)), ..due }),
+                };
             }
         };
         let result = self.act(Attempt { action, alert: &due.alert, run, number });

@@ -338,6 +338,35 @@ fn the_log_has_an_action_before_it_begins_and_one_that_was_cut_short_is_not_repe
 }
 
 #[test]
+fn what_found_no_room_in_the_log_is_done_when_there_is_some_if_its_alert_still_fires() {
+    let place = Place::new("room");
+    let script = place.script("act", "echo $KHZ_ALERT_NAME >> $(dirname $0)/done");
+    let actions = [exec("act", &script)];
+    let actor = place.actor(&actions);
+    actor.adopt(&[alert("Others", "n1", 5, "act")]);
+    drop(actor);
+    // The file is full, and no other one can be begun.
+    let log = place.state().join("actions.jsonl");
+    let line = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, line.repeat((8 << 20) / line.len() + 1)).unwrap();
+    let hindered = place.state().join("actions.jsonl.new");
+    std::fs::create_dir(&hindered).unwrap();
+    let actor = place.actor(&actions);
+    let (stays, goes) = (alert("Stays", "n1", 5, "act"), alert("Goes", "n1", 5, "act"));
+    actor.tell(&[stays.clone(), goes.clone()]);
+    let end = Instant::now() + Duration::from_secs(120);
+    while actor.actions()[0].counts.failed.load(std::sync::atomic::Ordering::Relaxed) < 2 {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    actor.tell(&[stays, Alert { ends_at: Some(9), ..goes }]);
+    assert_eq!(place.file("done"), "");
+    std::fs::remove_dir(&hindered).unwrap();
+    ended(&actor, 1);
+    assert_eq!(place.file("done"), "Stays\n");
+}
+
+#[test]
 fn what_a_diagnosis_prints_is_kept_within_its_size() {
     let place = Place::new("output");
     let script = place

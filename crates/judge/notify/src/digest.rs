@@ -44,7 +44,7 @@ struct Group {
     members: BTreeSet<u64>,
     /// Those whose state people do not know.
     news: BTreeSet<u64>,
-    /// How many of the members fire.
+    /// How many of the members fire, as the judge says: those that a message lists.
     firing: u64,
     /// When the first of the news came.
     news_since: Option<u64>,
@@ -117,7 +117,6 @@ impl Digest {
         let Some(id) = self.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { return false };
         let group = self.groups.entry(name.clone()).or_default();
         group.members.insert(id);
-        group.firing += 1;
         // A clock that was set does not delay the reminder for ever.
         let most = self.pace.repeat.saturating_sub(REMINDED_AFTER);
         let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(most);
@@ -146,14 +145,15 @@ impl Digest {
     }
 
     /// Brings a group up to date after one of its alerts has changed.
-    fn note(&mut self, id: u64, was_firing: bool, now: Now) {
+    fn note(&mut self, id: u64, was_listed: bool, now: Now) {
         let Some(row) = self.table.get(id) else { return };
         let firing = row.alert.is_firing();
+        let is_listed = row.state.is_listed(firing);
         let is_news = row.state.is_news(firing);
         let is_needless = !firing && row.state.known.told_at.is_none() && row.state.before.is_none();
         let name: Arc<str> = row.alert.name().into();
         let group = self.groups.entry(name.clone()).or_default();
-        group.firing = group.firing + u64::from(firing) - u64::from(was_firing);
+        group.firing = group.firing + u64::from(is_listed) - u64::from(was_listed);
         if !is_news {
             group.news.remove(&id);
             self.table.set_worth(id, Worth::Repeated);
@@ -200,7 +200,7 @@ impl Digest {
         if let Some(group) = self.groups.get_mut(&name) {
             group.members.remove(&id);
             group.news.remove(&id);
-            group.firing -= u64::from(row.alert.is_firing());
+            group.firing -= u64::from(is_listed(row));
             group.news_since = group.news_since.filter(|_| !group.news.is_empty());
         }
         self.plan(&name);
@@ -221,8 +221,8 @@ impl Digest {
             let after = known(state, *was_firing);
             self.is_changed |= state.known != after;
             (state.known, state.before) = (after, None);
-            let Some(is_firing) = self.table.get(*id).map(|row| row.alert.is_firing()) else { continue };
-            self.note(*id, is_firing, now);
+            let Some(is_listed) = self.table.get(*id).map(is_listed) else { continue };
+            self.note(*id, is_listed, now);
         }
     }
 
@@ -235,6 +235,9 @@ impl Digest {
         let (mut alerts, mut bytes) = (Vec::new(), 0);
         for id in group.news.iter().chain(others) {
             let Some(row) = self.table.get(*id) else { continue };
+            if !group.news.contains(id) && !is_listed(row) {
+                continue;
+            }
             bytes += row.alert.bytes();
             if alerts.len() == MESSAGE_ALERTS_MAX || bytes > MESSAGE_BYTES_MAX {
                 break;
@@ -283,13 +286,18 @@ impl Digest {
     }
 }
 
+/// A message about others names this alert as one that fires.
+fn is_listed(row: &Row<State>) -> bool {
+    row.state.is_listed(row.alert.is_firing())
+}
+
 impl Core for Digest {
     type Job = Job;
 
     fn take(&mut self, told: &mut Told<'_>, now: Now) {
         let Some(id) = self.table.id(&told.alert.labels) else { return self.add(told, now) };
         let Some(row) = self.table.get(id) else { return };
-        let was_firing = row.alert.is_firing();
+        let (was_firing, was_listed) = (row.alert.is_firing(), is_listed(row));
         if *row.alert != *told.alert {
             self.table.replace(id, told.keep());
         }
@@ -298,7 +306,7 @@ impl Core for Digest {
         state.heard = time;
         let was_mentioned = std::mem::replace(&mut state.is_mentioned, true);
         if was_firing != told.alert.is_firing() || !was_mentioned {
-            self.note(id, was_firing, now);
+            self.note(id, was_listed, now);
         }
     }
 
@@ -309,9 +317,10 @@ impl Core for Digest {
         let time = self.passes.time;
         let rows = self.table.rows().filter(|(_, row)| row.alert.is_firing());
         let unheard = rows.filter(|(_, row)| time - row.state.heard > UNHEARD_MAX);
-        for (id, alert) in unheard.map(|(id, row)| (id, row.alert.clone())).collect::<Vec<_>>() {
+        let unheard = unheard.map(|(id, row)| (id, row.alert.clone(), is_listed(row)));
+        for (id, alert, was_listed) in unheard.collect::<Vec<_>>() {
             self.table.replace(id, Arc::new(Alert { ends_at: Some(now.wall), ..(*alert).clone() }));
-            self.note(id, true, now);
+            self.note(id, was_listed, now);
         }
     }
 
@@ -400,8 +409,8 @@ impl Core for Digest {
         if state.known.told_at.is_none() && state.before.is_none() {
             state.known = Known { told_at: Some(record.told_at), is_unsure: record.is_unsure };
             self.is_changed = true;
-            let is_firing = self.table.get(id).is_some_and(|row| row.alert.is_firing());
-            self.note(id, is_firing, now);
+            let is_listed = self.table.get(id).is_some_and(is_listed);
+            self.note(id, is_listed, now);
         }
     }
 

@@ -6,7 +6,7 @@
 pub(crate) struct State {
     /// When it was mentioned last, in the time of passes.
     pub heard: u64,
-    /// The judge has mentioned it since this process began.
+    /// The judge has mentioned it since this process began, or since another hub left it to this one.
     pub is_mentioned: bool,
     /// What people know.
     pub known: Known,
@@ -27,6 +27,12 @@ impl State {
     pub fn new(heard: u64) -> Self {
         let known = Known { told_at: None, is_unsure: false };
         State { heard, is_mentioned: true, known, before: None }
+    }
+
+    /// A message about others names this alert as one that fires. What only a file from before a restart or another hub has said of it
+    /// is not named: it may be over, and people may have been told so by somebody else.
+    pub fn is_listed(&self, firing: bool) -> bool {
+        firing && self.is_mentioned
     }
 
     /// People are to be told of an alert in this state. What they may have heard before a restart is news when the judge

@@ -9,7 +9,7 @@
 //!
 //! There are two kinds of ways. An Alertmanager is told again and again what fires (`queue.rs`); it groups, silences and
 //! forgets by itself. People and webhooks are told once (`digest.rs`). Both are state without I/O, and get the time as an
-//! argument. A thread for each way (`worker.rs`) sends what they say through a door (`door.rs`, `email.rs`, `exec.rs`).
+//! argument. A thread for each way (`worker.rs`) does what `desk.rs` decides: it sends what they say through a door (`door.rs`, `email.rs`, `exec.rs`).
 //!
 //! The crate does not judge, reads no configuration, and does not know where alerts come from.
 
@@ -23,6 +23,7 @@ mod core;
 mod counts;
 #[cfg(test)]
 mod courses;
+mod desk;
 mod digest;
 mod door;
 mod email;
@@ -44,6 +45,7 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod smtp;
+mod standstill;
 mod table;
 mod unfit;
 mod worker;

@@ -2,13 +2,14 @@
 //! the server is reachable it believes what is true.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
-use crate::core::Core;
+use crate::core::{Core, Record};
 use crate::digest::{Digest, Job, Pace};
 use crate::now::Now;
 use crate::queue::{Batch, Queue};
@@ -251,5 +252,42 @@ proptest! {
     #[test]
     fn whatever_happens_people_who_are_reachable_believe_what_is_true(steps in steps()) {
         World::<Digest, People>::new().check(&steps);
+    }
+}
+
+#[test]
+fn a_message_names_as_firing_only_what_the_judge_has_said_since_another_hub_or_a_restart() {
+    let at = |steady| Now { steady, wall: 1_700_000_000_000 + steady as i64 };
+    // Both are called a0. Of the first one only a file, or another hub, has said something.
+    let (told, new) = (alert(0, 1), alert(2, 1));
+    let record = Record { alert: Arc::new(told.clone()), told_at: 5, is_unsure: false };
+    let listed = |digest: &mut Digest, now| {
+        let job = digest.next(now).unwrap();
+        let message = job.message.clone();
+        digest.done(job, &Answer::Taken(String::new()), now);
+        assert_eq!(message.left_out, 0);
+        let firing = message.alerts.iter().filter(|alert| alert.is_firing());
+        assert_eq!(firing.clone().count() as u64, message.firing);
+        firing.map(|alert| alert.labels["n"].clone()).collect::<Vec<_>>()
+    };
+    let pace = Pace { wait: 0, ..Pace::default() };
+    for is_restart in [true, false] {
+        let records = if is_restart { vec![record.clone()] } else { Vec::new() };
+        let mut digest = Digest::new(pace, records, at(0));
+        if !is_restart {
+            digest.adopt(record.clone(), at(0));
+        }
+        digest.take(&mut Told::new(&new), at(1));
+        assert_eq!(listed(&mut digest, at(1)), ["2"]);
+        assert_eq!(digest.records().len(), 2, "what people were told of it is not lost");
+        // Now the judge says that it fires: it is no news, and it is named beside some.
+        digest.take(&mut Told::new(&told), at(2));
+        assert!(digest.next(at(2)).is_none());
+        digest.take(&mut Told::new(&Alert { ends_at: Some(3), ..new.clone() }), at(3));
+        assert_eq!(listed(&mut digest, at(3)), ["0"]);
+        // And that it is over: people hear that.
+        digest.take(&mut Told::new(&Alert { ends_at: Some(4), ..told.clone() }), at(4));
+        assert!(listed(&mut digest, at(4)).is_empty());
+        assert!(digest.records().is_empty());
     }
 }

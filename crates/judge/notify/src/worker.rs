@@ -12,12 +12,10 @@ use crate::answer::Answer;
 use crate::confidential::Confidential;
 use crate::core::{Core, Record};
 use crate::counts::Counts;
+use crate::desk::{Desk, Turn};
 use crate::door::Door;
 use crate::lines::Lines;
 use crate::now::Now;
-
-/// The longest sleep of a thread that has something to do later: moments far away are computed again.
-const SLEEP_MAX: u64 = 3_600_000;
 
 /// What is known of a way, for people.
 #[derive(Clone, Debug, Default)]
@@ -57,13 +55,6 @@ pub(crate) struct Common {
     pub revision: Arc<AtomicU64>,
 }
 
-/// What thread and tellers share.
-struct Desk<C> {
-    core: C,
-    /// There is a thread.
-    is_attended: bool,
-}
-
 /// A way, of whatever kind.
 pub(crate) trait Way: Send + Sync {
     fn name(&self) -> &str;
@@ -80,7 +71,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     pub fn new(name: &str, core: C, door: D, keep: Option<Keep>, common: &Common) -> Arc<Self> {
         let worker = Arc::new(Worker {
             name: name.to_owned(),
-            desk: Mutex::new(Desk { core, is_attended: false }),
+            desk: Mutex::new(Desk::new(core)),
             bell: Condvar::new(),
             door: Mutex::new(door),
             keep,
@@ -98,7 +89,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
 
     /// Wakes the thread if something is due earlier than `before`; starts it if there is none.
     fn attend(self: &Arc<Self>, desk: &mut Desk<C>, before: Option<u64>) {
-        let Some(due) = desk.core.due() else { return };
+        let Some(due) = desk.due() else { return };
         if desk.is_attended {
             if before.is_none_or(|before| due < before) {
                 self.bell.notify_one();
@@ -144,22 +135,22 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     fn wait(&self) -> Option<(C::Job, Option<Vec<Record>>)> {
         let mut desk = held(&self.desk);
         loop {
-            let now = Now::read();
-            let due = desk.core.due().filter(|_| !self.common.is_over.load(Ordering::Acquire));
-            let Some(due) = due else {
-                desk.is_attended = false;
-                return None;
-            };
-            if due <= now.steady
-                && let Some(job) = desk.core.next(now)
-            {
-                let records = desk.core.record();
-                return Some((job, records));
+            let turn = desk.turn(Now::read(), self.common.is_over.load(Ordering::Acquire));
+            if let Some(late) = desk.standstill.take_noticed() {
+                let seconds = late / 1_000;
+                self.warn(
+                    "halt",
+                    &format!("khz stood still for {seconds} s: alerts are evaluated again first"),
+                );
             }
-            // At least a moment: what is due and yet not sent waits for an hour to end.
-            let sleep = Duration::from_millis(due.saturating_sub(now.steady).clamp(1, SLEEP_MAX));
-            let woken = self.bell.wait_timeout(desk, sleep);
-            desk = woken.unwrap_or_else(PoisonError::into_inner).0;
+            match turn {
+                Turn::Send(job, records) => return Some((job, records)),
+                Turn::Sleep(sleep) => {
+                    let woken = self.bell.wait_timeout(desk, Duration::from_millis(sleep));
+                    desk = woken.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Turn::End => return None,
+            }
         }
     }
 
@@ -244,11 +235,8 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
     fn tell(self: Arc<Self>, alerts: &mut [Told<'_>], dropped: u64) {
         let now = Now::read();
         let mut desk = held(&self.desk);
-        let before = desk.core.due();
-        for alert in alerts {
-            desk.core.take(alert, now);
-        }
-        desk.core.end_of_pass(now);
+        let before = desk.due();
+        desk.tell(alerts, now);
         self.count(&mut desk.core);
         self.attend(&mut desk, before);
         drop(desk);
@@ -276,7 +264,7 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
     fn adopt(self: Arc<Self>, records: Vec<Record>) {
         let now = Now::read();
         let mut desk = held(&self.desk);
-        let before = desk.core.due();
+        let before = desk.due();
         records.into_iter().for_each(|record| desk.core.adopt(record, now));
         self.count(&mut desk.core);
         let records = desk.core.record();

@@ -59,6 +59,15 @@ pub struct Alert {
 }
 
 impl Alert {
+    /// Roughly how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        // Two pointers, and what their texts are counted with.
+        let text = |name: &str, value: &str| 4 * size_of::<Arc<str>>() + name.len() + value.len();
+        let labels: usize = self.labels.iter().map(|(name, value)| text(name, value)).sum();
+        let annotations: usize = self.annotations.iter().map(|(name, value)| text(name, value)).sum();
+        size_of::<Alert>() + labels + annotations
+    }
+
     /// When it was resolved last, as far as that is known.
     pub fn last_end(&self) -> Option<i64> {
         match self.state {
@@ -79,4 +88,8 @@ pub enum Change {
     Resolved,
     /// It was pending, and its series is gone.
     Dropped,
+    /// Its series is gone, and it fires on because of `keep_firing_for`. Nobody is told, but it must be saved since when that is.
+    KeepsFiring,
+    /// It still fires, and its series is back.
+    Returned,
 }

@@ -66,8 +66,27 @@ const LATE: i64 = 60_000;
 pub(crate) enum Scope<'a> {
     /// Those of one node, which judges by itself.
     One(&'a str),
-    /// All but those of the nodes in these sets.
-    Except(&'a [&'a BTreeSet<Arc<str>>]),
+    /// All but those of the nodes in these sets. Some go on without their series.
+    Except(&'a [&'a BTreeSet<Arc<str>>], Kept<'a>),
+}
+
+/// Alerts that go on without their series, since nodes have gone or moved a moment ago.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept<'a> {
+    /// Those of these nodes.
+    pub nodes: Option<&'a BTreeSet<Arc<str>>>,
+    /// Those of no node fire on for so long (ms).
+    pub others: i64,
+}
+
+impl Kept<'_> {
+    /// Whether alerts of a node go on, and for how long (ms) firing ones do without their series.
+    fn of(&self, node: &Arc<str>) -> (bool, i64) {
+        match self.nodes.is_some_and(|nodes| nodes.contains(node)) {
+            true => (true, i64::MAX),
+            false => (false, if node.is_empty() { self.others } else { 0 }),
+        }
+    }
 }
 
 fn is_in(sets: &[&BTreeSet<Arc<str>>], node: &Arc<str>) -> bool {
@@ -196,16 +215,20 @@ impl Alerts {
         let known = || self.nodes.keys().chain(present.keys()).cloned();
         let meant: BTreeSet<Arc<str>> = match scope {
             Scope::One(node) => BTreeSet::from([node.into()]),
-            Scope::Except(sets) => known().filter(|node| !is_in(sets, node)).collect(),
+            Scope::Except(sets, _) => known().filter(|node| !is_in(sets, node)).collect(),
+        };
+        let kept = match scope {
+            Scope::One(_) => Kept::default(),
+            Scope::Except(_, kept) => kept,
         };
         for node in &meant {
             let known = self.nodes.get(node).cloned().unwrap_or_default();
-            next.push((
-                node.clone(),
-                step(known, present.remove(node).unwrap_or_default(), time, times, &mut all),
-            ));
+            let (waits, fires) = kept.of(node);
+            let times = Times { hold: times.0, keep_firing: times.1.max(fires), waits };
+            let present = present.remove(node).unwrap_or_default();
+            next.push((node.clone(), step(known, present, time, times, &mut all)));
         }
-        if let Scope::Except(sets) = scope {
+        if let Scope::Except(sets, _) = scope {
             for (node, known) in self.nodes.iter().filter(|(node, _)| is_in(sets, node)) {
                 next.push((node.clone(), pass(known.clone(), time, times, &mut all)));
             }
@@ -262,21 +285,33 @@ impl Alerts {
     }
 }
 
+/// How long alerts wait, and go on.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// They are pending for so long (ms).
+    hold: i64,
+    /// They fire on without their series for so long (ms).
+    keep_firing: i64,
+    /// Pending ones wait on without their series.
+    waits: bool,
+}
+
 /// The alerts of a node after a step, in which these series are there.
 fn step(
     known: OfNode,
     mut present: BTreeMap<LabelSet, Found>,
     time: i64,
-    (hold, keep_firing): (i64, i64),
+    times: Times,
     all: &mut Vec<Stepped>,
 ) -> OfNode {
+    let hold = times.hold;
     let mut next = OfNode::new();
     for (labels, mut alert) in known {
         not_ahead(&mut alert, time);
         let (alert, change) = match present.remove(&labels) {
             Some(found) if alert.state != AlertState::Inactive => seen(alert, found, time, hold),
             Some(found) => begun(found, time, hold, alert.resolved_at),
-            None => match missed(alert, time, (hold, keep_firing)) {
+            None => match missed(alert, time, times) {
                 (alert, Some(Change::Dropped)) => {
                     all.push((alert.clone(), Some(Change::Dropped)));
                     // That it fired before, and when that ended, stays known for as long as if it had not been pending.
@@ -306,7 +341,7 @@ fn pass(known: OfNode, time: i64, (hold, keep_firing): (i64, i64), all: &mut Vec
         not_ahead(&mut alert, time);
         let is_late = |since: i64| time.saturating_sub(since).saturating_sub(keep_firing) >= LATE;
         let (alert, change) = match alert.keep_firing_since.is_some_and(is_late) {
-            true => missed(alert, time, (hold, keep_firing)),
+            true => missed(alert, time, Times { hold, keep_firing, waits: false }),
             false => (alert, None),
         };
         all.push((alert.clone(), change));
@@ -345,8 +380,9 @@ fn over_since(mut alert: Arc<Alert>) -> Option<Arc<Alert>> {
 /// The series of an active alert is there.
 fn seen(mut alert: Arc<Alert>, found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
     let now = Arc::make_mut(&mut alert);
-    (now.value, now.annotations, now.keep_firing_since) = (found.value, found.annotations, None);
-    let change = advance(now, time, hold);
+    (now.value, now.annotations) = (found.value, found.annotations);
+    let is_back = now.keep_firing_since.take().is_some();
+    let change = advance(now, time, hold).or(is_back.then_some(Change::Returned));
     if now.state == AlertState::Firing {
         now.fired_here_at.get_or_insert(time);
     }
@@ -354,9 +390,11 @@ fn seen(mut alert: Arc<Alert>, found: Found, time: i64, hold: i64) -> (Arc<Alert
 }
 
 /// The series of an alert is not there.
-fn missed(mut alert: Arc<Alert>, time: i64, (hold, keep_firing): (i64, i64)) -> (Arc<Alert>, Option<Change>) {
+fn missed(mut alert: Arc<Alert>, time: i64, times: Times) -> (Arc<Alert>, Option<Change>) {
+    let Times { hold, keep_firing, waits } = times;
     match alert.state {
         AlertState::Inactive => (alert, None),
+        AlertState::Pending if waits => (alert, None),
         AlertState::Pending => {
             let now = Arc::make_mut(&mut alert);
             (now.state, now.resolved_at) = (AlertState::Inactive, Some(time));
@@ -365,9 +403,10 @@ fn missed(mut alert: Arc<Alert>, time: i64, (hold, keep_firing): (i64, i64)) -> 
         AlertState::Firing => {
             let now = Arc::make_mut(&mut alert);
             if keep_firing > 0 {
+                let is_new = now.keep_firing_since.is_none();
                 let since = *now.keep_firing_since.get_or_insert(time);
                 if time - since < keep_firing {
-                    let change = advance(now, time, hold);
+                    let change = advance(now, time, hold).or(is_new.then_some(Change::KeepsFiring));
                     return (alert, change);
                 }
             }

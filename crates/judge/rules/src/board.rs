@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::alert::{Alert, AlertState};
 use crate::group::{Evaluator, Pass, RuleReport, Share};
 use crate::limits::{RELOAD_MAX, RELOADS_WAITING_MAX};
 use crate::rule::{Group, RuleSet};
 use crate::scores::ScoreSheet;
+
+/// What a hub says to others counts for so long after its judge has confirmed it, which it does once a second.
+const WORD_STANDS: Duration = Duration::from_secs(8);
 
 /// What rules said last.
 #[derive(Debug, Default)]
@@ -23,7 +26,23 @@ pub struct Board {
     /// The group that is evaluated now, and since when.
     busy: Mutex<Option<(Arc<str>, Instant)>>,
     /// What another hub is told.
-    word: Mutex<Arc<Word>>,
+    word: Mutex<Standpoint>,
+}
+
+/// A word, and when it was confirmed last, by two clocks: one of them may stand still with the machine.
+#[derive(Debug, Default)]
+struct Standpoint {
+    word: Arc<Word>,
+    confirmed: Option<(Instant, SystemTime)>,
+}
+
+impl Standpoint {
+    /// Whether somebody has confirmed it lately.
+    fn stands(&self) -> bool {
+        self.confirmed.is_some_and(|(at, wall)| {
+            at.elapsed() < WORD_STANDS && wall.elapsed().is_ok_and(|age| age < WORD_STANDS)
+        })
+    }
 }
 
 /// What a hub says of its alerts to another one that goes on with them when this one is gone.
@@ -48,6 +67,17 @@ pub struct Standing {
     pub groups: Vec<Arc<GroupStanding>>,
     /// Why the newest files are not in use, one line for each error; those before are. Empty: they are in use.
     pub refused: String,
+}
+
+impl Standing {
+    /// Roughly how many bytes it takes. Those of the rules themselves, which change only with their files, do not count.
+    pub fn bytes(&self) -> u64 {
+        let rules = self.groups.iter().flat_map(|group| &group.rules);
+        let of_rules: usize = rules.map(RuleStanding::bytes).sum();
+        let groups = self.groups.capacity() * size_of::<Arc<GroupStanding>>()
+            + self.groups.len() * size_of::<GroupStanding>();
+        (of_rules + groups + self.refused.capacity()) as u64
+    }
 }
 
 /// A group after its last evaluation.
@@ -108,6 +138,12 @@ impl GroupStanding {
 }
 
 impl RuleStanding {
+    fn bytes(&self) -> usize {
+        let alerts = self.alerts.iter().map(|alert| size_of::<Arc<Alert>>() + alert.bytes());
+        let error = self.report.as_ref().and_then(|report| report.error.as_ref());
+        size_of::<RuleStanding>() + alerts.sum::<usize>() + error.map_or(0, String::len)
+    }
+
     /// What the rule's alerts do: fires one, it fires.
     pub fn state(&self) -> AlertState {
         self.alerts.iter().map(|alert| alert.state).max().unwrap_or(AlertState::Inactive)
@@ -153,14 +189,29 @@ impl Board {
         *locked(&self.scores) = Arc::new(scores);
     }
 
-    /// What another hub is told.
+    /// What another hub is told. If nobody has confirmed it for some seconds, the hub has only begun, as far as others can tell: it
+    /// stood still, and does not know what has become of its alerts.
     pub fn word(&self) -> Arc<Word> {
-        locked(&self.word).clone()
+        let said = locked(&self.word);
+        match said.stands() {
+            true => said.word.clone(),
+            false => Arc::new(Word { hub: said.word.hub.clone(), ..Word::default() }),
+        }
     }
 
-    /// From now on another hub is told this.
+    /// What another hub was told last, whether it stands or not.
+    pub fn last_word(&self) -> Arc<Word> {
+        locked(&self.word).word.clone()
+    }
+
+    /// From now on another hub is told this, as long as it is confirmed.
     pub fn say(&self, word: Word) {
-        *locked(&self.word) = Arc::new(word);
+        *locked(&self.word) = Standpoint { word: Arc::new(word), confirmed: Some(confirmed_now()) };
+    }
+
+    /// What was said stands.
+    pub fn confirm(&self) {
+        locked(&self.word).confirmed = Some(confirmed_now());
     }
 
     /// True while the evaluation that runs is to stop, since somebody waits for the thread.
@@ -243,6 +294,10 @@ impl Board {
     }
 }
 
+fn confirmed_now() -> (Instant, SystemTime) {
+    (Instant::now(), SystemTime::now())
+}
+
 /// How many groups and rules there are.
 pub fn counted(set: &RuleSet) -> (usize, usize) {
     (set.groups().count(), set.groups().map(|group| group.rules.len()).sum())
@@ -255,6 +310,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_nobody_confirms_does_not_count() {
+        let board = Board::default();
+        board.say(Word { hub: "h".into(), tag: "t-1".into(), ..Word::default() });
+        assert_eq!(&*board.word().tag, "t-1");
+        let long_ago = Duration::from_secs(9);
+        let (at, wall) = confirmed_now();
+        for confirmed in [(at - long_ago, wall), (at, wall - long_ago), (at, wall + long_ago)] {
+            locked(&board.word).confirmed = Some(confirmed);
+            assert_eq!((&*board.word().hub, &*board.word().tag), ("h", ""), "{confirmed:?}");
+        }
+        board.confirm();
+        assert_eq!(&*board.word().tag, "t-1");
+    }
 
     #[test]
     fn a_request_to_load_is_answered_by_the_thread_that_evaluates_or_fails() {

@@ -1,8 +1,5 @@
 //! Why rules cannot be used.
 
-use std::io;
-use std::path::PathBuf;
-
 use crate::finding::Findings;
 use crate::limits::{FILES_MAX, STATE_READ_BYTES_MAX};
 
@@ -12,14 +9,6 @@ pub enum RulesError {
     /// At least one file has errors: none of the set is used.
     #[error("{0}")]
     Refused(Findings),
-    /// A file or a directory cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
     /// There is none.
     #[error("there is no rule file: they end in .yml, .yaml or .rules")]
     NoFile,

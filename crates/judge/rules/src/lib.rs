@@ -45,7 +45,6 @@ pub use group::{
     Answered, Asking, Evaluator, Gone, GoneAlert, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded,
     Room, RuleReport, Saved, SavedAlert, SavedGone, SavedGroup, SavedRule, Settings, Share, Unmade,
 };
-pub use load::files;
 pub use memory::{Memory, Overlay};
 pub use pack::{RuleChannel, RuleId, SourceRule, pack};
 pub use placement::{AtHub, Placement, place};

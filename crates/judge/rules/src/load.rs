@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -22,29 +22,26 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// Returns [`RulesError::Refused`] with all that is wrong if a file has an error: then no file is used, and the caller keeps
-    /// what it has.
+    /// Returns [`RulesError::Refused`] with all that is wrong if a file has an error or is not there: then no file is used, and the
+    /// caller keeps what it has.
     pub fn load(paths: &[PathBuf]) -> Result<Self, RulesError> {
         let mut set = RuleSet::default();
         let mut findings = Findings::default();
-        let (files, others) = listed(paths)?;
+        let Listed { files, others, unread } = listed(paths)?;
         for path in &others {
             let problem = "it is not a regular file, and is left out: rename or remove it";
             findings.add(Severity::Warning, path, None, problem.to_owned());
         }
+        // The errors of the other files are found, too.
+        for (path, problem) in unread {
+            findings.add(Severity::Error, &path, None, problem);
+        }
         // A caller that names none has none; a directory from which all have gone is a mistake.
-        if files.is_empty() && !paths.is_empty() {
+        if files.is_empty() && !paths.is_empty() && !findings.is_refused() {
             return Err(RulesError::NoFile);
         }
         for path in files {
-            let text = match read(&path) {
-                // The errors of the other files of its directory are found, too.
-                Err(RulesError::Read { source, .. }) if !paths.contains(&path) => {
-                    Text::Unfit(format!("it cannot be read: {source}"))
-                }
-                read => read?,
-            };
-            match text {
+            match read(&path) {
                 Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
                 Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
             }
@@ -81,49 +78,69 @@ impl RuleSet {
     }
 }
 
-/// The files that these paths mean.
-pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
-    listed(paths).map(|(files, _)| files)
+/// What some paths mean.
+#[derive(Default)]
+struct Listed {
+    files: Vec<PathBuf>,
+    /// What else in directories has the name of a rule file, and is none.
+    others: Vec<PathBuf>,
+    /// What is not there or cannot be listed, and why.
+    unread: Vec<(PathBuf, String)>,
 }
 
-/// The same, and what else in directories has the name of a rule file, and is none.
-fn listed(paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), RulesError> {
-    let (mut all, mut others): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
+/// The files that these paths mean.
+fn listed(paths: &[PathBuf]) -> Result<Listed, RulesError> {
+    let mut listed = Listed::default();
     for path in paths {
-        let failed = |source| RulesError::Read { path: path.clone(), source };
-        if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-            all.push(path.clone());
-            continue;
+        match std::fs::metadata(path)
+            .and_then(|about| if about.is_dir() { inside(path).map(Some) } else { Ok(None) })
+        {
+            Ok(None) => listed.files.push(path.clone()),
+            Ok(Some((files, others))) => {
+                listed.files.extend(files);
+                listed.others.extend(others);
+            }
+            Err(error) => listed.unread.push((path.clone(), unreadable(&error))),
         }
-        let mut inside = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(failed)? {
-            let file = entry.map_err(failed)?.path();
-            let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
-            if is_hidden || !ENDINGS.contains(&ending) {
-                continue;
-            }
-            // A link that leads nowhere is meant to be a file: without it the set would not be whole.
-            match std::fs::metadata(&file).map_or(true, |found| found.is_file()) {
-                true => inside.push(file),
-                false if others.len() < FINDINGS_MAX => others.push(file),
-                false => {}
-            }
-            if all.len() + inside.len() > FILES_MAX {
-                return Err(RulesError::TooManyFiles);
-            }
+        if listed.files.len() > FILES_MAX {
+            return Err(RulesError::TooManyFiles);
         }
-        inside.sort();
-        all.extend(inside);
     }
     // A file that is named twice would be evaluated twice.
     let mut seen = std::collections::HashSet::new();
-    all.retain(|path| seen.insert(path.clone()));
-    if all.len() > FILES_MAX {
-        return Err(RulesError::TooManyFiles);
+    listed.files.retain(|path| seen.insert(path.clone()));
+    listed.others.sort();
+    listed.others.truncate(FINDINGS_MAX);
+    Ok(listed)
+}
+
+/// The rule files of a directory, by name, and what else has the name of one: so many of both that a limit is seen to be exceeded.
+fn inside(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut files, mut others) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(directory)? {
+        let file = entry?.path();
+        let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
+        if is_hidden || !ENDINGS.contains(&ending) {
+            continue;
+        }
+        // A link that leads nowhere is meant to be a file: without it the set would not be whole.
+        match std::fs::metadata(&file).map_or(true, |found| found.is_file()) {
+            true => files.push(file),
+            false if others.len() < FINDINGS_MAX => others.push(file),
+            false => {}
+        }
+        if files.len() > FILES_MAX {
+            break;
+        }
     }
-    others.sort();
-    Ok((all, others))
+    files.sort();
+    Ok((files, others))
+}
+
+/// Why something cannot be read, in words.
+fn unreadable(error: &io::Error) -> String {
+    format!("it cannot be read: {error}")
 }
 
 /// What a file has.
@@ -135,18 +152,21 @@ pub(crate) enum Text {
 }
 
 /// Reads a file. It waits for no writer of a pipe.
-pub(crate) fn read(path: &Path) -> Result<Text, RulesError> {
-    let failed = |source| RulesError::Read { path: path.to_owned(), source };
+pub(crate) fn read(path: &Path) -> Text {
+    whole(path).unwrap_or_else(|error| Text::Unfit(unreadable(&error)))
+}
+
+fn whole(path: &Path) -> io::Result<Text> {
     // To open a pipe would wait for its writer.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(failed)?;
-    let about = file.metadata().map_err(failed)?;
+    let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
+    let about = file.metadata()?;
     if !about.is_file() {
         return Ok(Text::Unfit("it is not a regular file".to_owned()));
     }
     let mut text = Vec::new();
     let most = FILE_BYTES_MAX as u64;
-    file.take(most + 1).read_to_end(&mut text).map_err(failed)?;
+    file.take(most + 1).read_to_end(&mut text)?;
     if text.len() as u64 > most {
         let bytes = about.len().max(text.len() as u64);
         return Ok(Text::Unfit(format!("the file has {bytes} bytes, and may have {most}: divide it")));

@@ -92,7 +92,7 @@ impl TestFile {
     ///
     /// Says all that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, RulesError> {
-        let text = match read(path)? {
+        let text = match read(path) {
             Text::Whole(text) => text,
             Text::Unfit(problem) => {
                 let mut findings = Findings::default();

@@ -161,7 +161,8 @@ fn a_directory_is_loaded_whole_or_not_at_all_and_all_errors_are_named() {
         .collect();
     assert_eq!(named, ["c.yaml", "d.yaml"]);
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(matches!(load(), Err(RulesError::Read { .. })));
+    let error = load().unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: it cannot be read: No such file", folder.display())), "{error}");
 }
 
 #[test]
@@ -209,5 +210,16 @@ fn a_link_that_leads_nowhere_is_named_beside_the_errors_of_the_other_files() {
     let error = RuleSet::load(std::slice::from_ref(&folder)).unwrap_err().to_string();
     assert!(error.contains("a.yml: it cannot be read: No such file"), "{error}");
     assert!(error.contains("b.yml:1:"), "{error}");
+    // The same if it is named, and if a directory is missing.
+    let named = ["a.yml", "b.yml", "c.yml"].map(|name| folder.join(name));
+    let error = RuleSet::load(&named).unwrap_err().to_string();
+    let lines: Vec<&str> = error.lines().collect();
+    let has = |name: &str, text: &str| {
+        lines.iter().filter(|line| line.contains(name) && line.contains(text)).count()
+    };
+    assert_eq!((lines.len(), has("a.yml", "cannot be read"), has("b.yml:1:", "")), (3, 1, 1), "{error}");
+    assert_eq!(has("c.yml", "it cannot be read: No such file"), 1, "{error}");
+    let error = khz_rules::TestFile::load(&folder.join("none.yml")).unwrap_err();
+    assert!(matches!(error, RulesError::Refused(_)), "{error}");
     std::fs::remove_dir_all(folder).unwrap();
 }

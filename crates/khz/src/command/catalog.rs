@@ -8,7 +8,7 @@ use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Misses, Pattern, RateUnit, ValueType};
+use khz_model::{Metric, Misses, NodeName, Pattern, RateUnit, ValueType};
 use serde_json::{Value, json};
 
 use crate::show::misses;
@@ -47,7 +47,9 @@ pub fn run(flags: CatalogFlags, outer: NodeFlags, out: &mut impl Write) -> Outco
     let patterns = super::patterns(&flags.patterns)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let entries = flags.target.catalogue(&plan)?;
-    print(&entries, &patterns, flags.json, terminal::width(), out)
+    let has_hosts = patterns.iter().any(|pattern| pattern.nodes().is_some());
+    let nodes = if has_hosts { flags.target.known_nodes(&plan)? } else { Vec::new() };
+    print(&entries, &patterns, &nodes, flags.json, terminal::width(), out)
 }
 
 /// The entries of the metrics that this program knows.
@@ -55,22 +57,30 @@ pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {
     metrics.iter().map(|metric| object(metric)).collect()
 }
 
-/// Prints the entries that any of the patterns selects; without patterns, all.
+/// Prints the entries that any of the patterns selects; without patterns, all. `nodes` are those that are known, in name order.
 pub fn print(
     entries: &[Value],
     patterns: &[Pattern],
+    nodes: &[NodeName],
     as_json: bool,
     width: Option<usize>,
     out: &mut impl Write,
 ) -> Outcome {
+    // The catalogue is that of all nodes, but of a node that nobody knows it says nothing.
+    let is_known = |pattern: &&Pattern| {
+        pattern.nodes().is_none() || nodes.iter().any(|node| pattern.matches_node(node.as_str()))
+    };
+    let known: Vec<&Pattern> = patterns.iter().filter(is_known).collect();
     let selected =
-        |entry: &Value| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(text(entry, "name")));
+        |entry: &Value| patterns.is_empty() || known.iter().any(|p| p.matches_metric(text(entry, "name")));
     let names: Vec<&str> = entries.iter().map(|entry| text(entry, "name")).collect();
-    let misses = Misses::of_metric_names(&names, patterns);
+    let mut misses = Misses::of_metric_names(&names, patterns);
+    unknown_nodes(patterns, nodes, &mut misses);
     let entries: Vec<&Value> = entries.iter().filter(|entry| selected(entry)).collect();
     if entries.is_empty() {
         let sentences = misses.sentences().join("; ");
-        return Err(Failure::work(format!("{sentences}; `khz catalog` alone lists every metric")));
+        let hint = if misses.patterns.is_empty() { "" } else { "; `khz catalog` alone lists every metric" };
+        return Err(Failure::work(format!("{sentences}{hint}")));
     }
     misses::print(&misses);
     if as_json {
@@ -85,6 +95,19 @@ pub fn print(
     }
     out.flush()?;
     misses::partly(&misses, Ok(Done::Wholly))
+}
+
+/// Adds the hosts of the patterns that nobody knows, each once.
+fn unknown_nodes(patterns: &[Pattern], nodes: &[NodeName], misses: &mut Misses) {
+    for hosts in patterns.iter().filter_map(Pattern::nodes) {
+        let unknown = Misses::of_nodes(hosts, nodes);
+        misses.more += unknown.more;
+        for miss in unknown.nodes {
+            if !misses.nodes.contains(&miss) {
+                misses.nodes.push(miss);
+            }
+        }
+    }
 }
 
 /// A text field of an entry; empty where the entry does not have it.
@@ -233,7 +256,9 @@ mod tests {
     fn printed(patterns: &[&str], as_json: bool) -> Result<String, String> {
         let patterns: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
         let mut out = Vec::new();
-        print(&own(&metrics()), &patterns, as_json, None, &mut out).map_err(|error| error.to_string())?;
+        let nodes = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
+        print(&own(&metrics()), &patterns, &nodes, as_json, None, &mut out)
+            .map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -252,7 +277,7 @@ mod tests {
     fn on_a_narrow_terminal_each_metric_is_a_paragraph_that_says_what_it_means() {
         let entries = own(&metrics());
         let mut out = Vec::new();
-        print(&entries, &[], false, Some(40), &mut out).unwrap();
+        print(&entries, &[], &[], false, Some(40), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.contains("\n    What mem.free is\n"), "{text}");
@@ -266,15 +291,36 @@ mod tests {
         let mut entries = own(&types.map(typed));
         entries.push(json!({ "name": "mem.free" }));
         let mut out = Vec::new();
-        print(&entries, &[], false, None, &mut out).unwrap();
+        print(&entries, &[], &[], false, None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for (line, expected) in text.lines().skip(1).zip(["signed", "float", "labels", "unknown", "unsigned"])
         {
             assert!(line.split_whitespace().any(|word| word == expected), "{expected}: {text}");
         }
         let mut out = Vec::new();
-        print(&entries[..1], &[], false, Some(40), &mut out).unwrap();
+        print(&entries[..1], &[], &[], false, Some(40), &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("    gauge, signed, bytes, updated:"));
+    }
+
+    #[test]
+    fn nodes_that_nobody_knows_are_named() {
+        let partly = || Ok(Done::Partly { missing: Vec::new() });
+        for (patterns, expected, shown) in [
+            (&["n9:mem.free"][..], Err("no node is called n9 (there are n[1-2])"), &[][..]),
+            (&["N1:mem.free"], Err("no node is called N1 (did you mean n1?)"), &[]),
+            (&["n[1,8-9]:mem.free", "n9:cpu.*"], partly(), &["mem.free"]),
+            (&["n[1-2]:mem.free", "n*:cpu.*"], Ok(Done::Wholly), &["cpu.user", "mem.free"]),
+        ] {
+            let asked: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
+            let nodes = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
+            let mut out = Vec::new();
+            let outcome = print(&own(&metrics()), &asked, &nodes, false, None, &mut out);
+            assert_eq!(outcome.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+            let text = String::from_utf8(out).unwrap();
+            for metric in ["cpu.user", "mem.free"] {
+                assert_eq!(text.contains(metric), shown.contains(&metric), "{patterns:?}: {text}");
+            }
+        }
     }
 
     #[test]

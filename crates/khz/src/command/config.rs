@@ -1,14 +1,15 @@
 //! `khz config`: the effective configuration as TOML that can be read back, each value with where it came from.
 
 use crate::config::NodeFlags;
-use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use clap::Args;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use khz_ask::is_secret_header;
+use khz_ask::{ForeignServer, is_secret_header};
 use khz_model::Pattern;
+use khz_trust::{Protocol, TlsClient};
 
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
@@ -37,7 +38,7 @@ pub struct ConfigFlags {
 pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (layers, plan) = super::plan(flags.settings.over(outer))?;
     out.write_all(toml(&layers, &plan).as_bytes())?;
-    check_secrets(&plan)?;
+    check_foreign(&plan)?;
     Ok(Done::Wholly)
 }
 
@@ -202,29 +203,35 @@ fn without_query(url: &str) -> String {
     }
 }
 
-/// Checks what is in the files of secrets, as a daemon does when it starts.
-fn check_secrets(plan: &Plan) -> Result<(), Failure> {
-    if let Some(engine) = &plan.engine {
-        engine.login.authorization().map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
-    }
-    for peer in &plan.rules_peers {
-        peer.login.authorization().map_err(|problem| Failure::usage(format!("rules_peer: {problem}")))?;
-    }
-    let servers = plan.notify.alertmanagers.iter().map(|way| (&way.name, &way.server));
-    let servers = servers.chain(plan.notify.webhooks.iter().map(|way| (&way.name, &way.server)));
+/// Checks the files of TLS and of secrets that servers of others need, as a daemon does when it starts; names everything that is wrong.
+fn check_foreign(plan: &Plan) -> Result<(), Failure> {
+    let mut servers: Vec<(String, &ForeignServer)> = Vec::new();
+    servers.extend(plan.engine.iter().map(|server| ("engine".to_owned(), server)));
+    servers.extend(plan.rules_peers.iter().map(|server| ("rules_peer".to_owned(), server)));
+    let notified = plan.notify.alertmanagers.iter().map(|way| (&way.name, &way.server));
+    let notified = notified.chain(plan.notify.webhooks.iter().map(|way| (&way.name, &way.server)));
+    servers.extend(notified.map(|(name, server)| (format!("notify '{name}'"), server)));
+    let receivers = plan.remote_write.iter();
+    servers.extend(receivers.map(|it| (format!("remote_write '{}'", it.name), &it.server)));
+    let mut problems: Vec<String> = Vec::new();
     for (name, server) in servers {
-        let failed = |problem| Failure::usage(format!("notify '{name}': {problem}"));
-        server.login.authorization().map_err(failed)?;
+        problems.extend(problems_of(server).into_iter().map(|problem| format!("{name}: {problem}")));
     }
     if let Some((_, file)) = plan.notify.email.as_ref().and_then(|way| way.login.as_ref()) {
-        khz_ask::secret("password", file)
-            .map_err(|problem| Failure::usage(format!("notify 'email': {problem}")))?;
+        let problem = khz_ask::secret("password", file).err();
+        problems.extend(problem.map(|problem| format!("notify 'email': {problem}")));
     }
-    for receiver in &plan.remote_write {
-        let failed = |problem| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
-        receiver.server.login.authorization().map_err(failed)?;
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(problems.join("\n"))),
     }
-    Ok(())
+}
+
+/// What is wrong with the files that a server needs.
+fn problems_of(server: &ForeignServer) -> Vec<String> {
+    let tls = server.files.clone().and_then(|files| TlsClient::load(files, Protocol::Http).err());
+    let tls = tls.map(|error| sentence(&error));
+    tls.into_iter().chain(server.login.authorization().err()).collect()
 }
 
 /// The directory that this user's khz would choose now, if no setting names one.

@@ -137,12 +137,13 @@ impl Scout {
             if arrivals.replace(arrival) != Some(arrival) {
                 whereabouts.came_to(present, self.now());
             }
-            whereabouts.stand_still(still, self.now());
+            // Over HTTP a server says of each node that it has gone, also to readers of channels.
+            whereabouts.stand_still(still, false, self.now());
             self.ask(&mut whereabouts, present);
             let better = whereabouts.better().map(|(server, _)| server);
             let mut known = self.shared.lock();
-            // It may have gone elsewhere meanwhile.
-            if known.arrivals == arrival {
+            // It may have gone elsewhere meanwhile, or has just come: then others come, too.
+            if known.arrivals == arrival && known.since.elapsed() >= ROWS_LATE {
                 known.better = better;
             }
         }

@@ -2,6 +2,7 @@
 //! ask, they also go on when their nodes go to another khz. `khz watch`, `khz channel watch` and `khz wait` share this. It counts
 //! nothing: who prints the rows knows their numbers.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,16 @@ pub struct Lasting {
     others: Option<Rc<Elsewhere>>,
     until: Option<Instant>,
     away: Away,
+    absent: Absent,
+}
+
+/// Nodes that send no rows when the stream begins. What comes of them before they are back is from before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Absent {
+    /// Their names.
+    pub nodes: HashSet<String>,
+    /// Somebody waits for them: they are named, or there are no others.
+    pub are_wanted: bool,
 }
 
 /// An absence of the khz.
@@ -56,7 +67,17 @@ impl Lasting {
     /// A stream that was opened, and how to open it again.
     pub fn new(stream: Stream, reopen: Option<Reopen>) -> Self {
         let away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
-        Lasting { stream: Some(stream), reopen, others: None, until: None, away }
+        Lasting { stream: Some(stream), reopen, others: None, until: None, away, absent: Absent::default() }
+    }
+
+    /// The same; these nodes send no rows at its beginning.
+    pub fn without(self, absent: Absent) -> Self {
+        Lasting { absent, ..self }
+    }
+
+    /// The nodes that send no rows at its beginning.
+    pub fn absent(&self) -> Absent {
+        self.absent.clone()
     }
 
     /// The same where there are others to ask: they are asked, too, when the khz falls silent, or when they have the nodes.

@@ -14,6 +14,7 @@ pub mod config;
 pub mod correlate;
 mod elsewhere;
 pub mod export;
+mod found;
 pub mod get;
 pub mod health;
 pub mod hub;

@@ -7,9 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow, Server};
 use khz_model::calendar::{Civil, utc};
 use khz_model::moment;
-use khz_model::{Misses, Nanos, NodeName, Pattern, RangeShape};
+use khz_model::{Miss, Misses, Nanos, NodeName, Pattern, RangeShape};
 use khz_rrd::local_time::{self, Fields};
 
+use super::found::Found;
 use super::past_reason::{self, REASONS_MAX};
 use super::target::Target;
 use crate::config::Plan;
@@ -99,9 +100,8 @@ impl std::fmt::Display for Within {
 pub struct Asked {
     server: Server,
     lines: PastLines,
-    patterns: Vec<Pattern>,
-    /// For each pattern whether something matched it.
-    is_found: Vec<bool>,
+    /// What it has had of each pattern.
+    found: Found,
     /// A part that belongs to the next step.
     ahead: Option<PastPart>,
     is_damaged: bool,
@@ -126,9 +126,8 @@ impl Asked {
         let past = Past { patterns: patterns.clone(), from: span.from, to: span.to, shape };
         let server = target.running(plan)?;
         let lines = server.past(&past)?;
-        let is_found = vec![false; patterns.len()];
-        let (ahead, corrected) = (None, BTreeSet::new());
-        Ok(Asked { server, lines, patterns, is_found, ahead, is_damaged: false, is_over: false, corrected })
+        let (found, corrected) = (Found::new(&patterns), BTreeSet::new());
+        Ok(Asked { server, lines, found, ahead: None, is_damaged: false, is_over: false, corrected })
     }
 
     /// The next part; `None` after the last. What could not be read is said on stderr.
@@ -139,10 +138,8 @@ impl Asked {
         while !self.is_over {
             match self.lines.next_line()? {
                 Some(PastLine::Part(part)) => {
-                    for (pattern, is_found) in self.patterns.iter().zip(&mut self.is_found) {
-                        *is_found |= pattern.matches_node(&part.node)
-                            && pattern.matches_series(&part.name, part.instance.as_ref());
-                    }
+                    let instance = part.instance.as_ref();
+                    self.found.take(&part.node, |pattern| pattern.matches_series(&part.name, instance));
                     self.say_shift(&part);
                     return Ok(Some(part));
                 }
@@ -204,15 +201,15 @@ impl Asked {
         self.is_damaged
     }
 
-    /// The patterns that have selected nothing.
-    pub fn unmatched(&self) -> Vec<&Pattern> {
-        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
-        unmatched.map(|(pattern, _)| pattern).collect()
+    /// What has come until now.
+    pub fn found(&self) -> &Found {
+        &self.found
     }
 
-    /// How the command ends: in part, if a pattern selected nothing.
+    /// How the command ends: in part, if a pattern or a host of its list selected nothing.
     pub fn end(&self, within: Within) -> Outcome {
-        end(&self.server, &self.patterns, &self.unmatched(), self.is_damaged, within)
+        let found = &self.found;
+        end(&self.server, &found.lacking(), found.is_nothing(), self.is_damaged, within)
     }
 }
 
@@ -226,11 +223,11 @@ fn corrected(node: &str, shift: &str) -> String {
     format!("the clock of {node} was up to {off} the hub's clock: its times are corrected")
 }
 
-/// How a command ends that has asked a store for these patterns: in part, if some of them selected nothing.
+/// How a command ends that has asked a store: in part, if these patterns selected nothing of it; `is_nothing`: none did.
 pub fn end(
     server: &Server,
-    patterns: &[Pattern],
-    unmatched: &[&Pattern],
+    unmatched: &[Pattern],
+    is_nothing: bool,
     is_damaged: bool,
     within: Within,
 ) -> Outcome {
@@ -240,9 +237,9 @@ pub fn end(
         Within::Rows(span) => Some(span),
         Within::Span | Within::UpTo(_) => None,
     };
-    let reason = |pattern: &&Pattern| past_reason::of(server, pattern, rows, now());
+    let reason = |pattern: &Pattern| past_reason::of(server, pattern, rows, now());
     let reasons: Vec<Option<String>> = unmatched.iter().take(REASONS_MAX).map(reason).collect();
-    if unmatched.len() == patterns.len() {
+    if is_nothing {
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         let reasons = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
         return Err(Failure::Work(format!(
@@ -285,8 +282,8 @@ impl Names {
         let metrics: Vec<&str> = self.metrics.iter().map(String::as_str).collect();
         let of_metrics = Misses::of_metric_names(&metrics, std::slice::from_ref(pattern));
         let of_nodes = pattern.nodes().map(|hosts| Misses::of_nodes(hosts, &self.nodes)).unwrap_or_default();
-        let near = of_metrics.patterns.iter().chain(&of_nodes.nodes).find_map(|miss| miss.near.as_ref());
-        near.map_or_else(|| pattern.to_string(), |near| format!("{pattern} (did you mean {near}?)"))
+        let near = of_metrics.patterns.iter().chain(&of_nodes.nodes).find_map(|miss| miss.near.clone());
+        Miss { asked: pattern.to_string(), near }.to_string()
     }
 }
 

@@ -9,14 +9,15 @@ use khz_model::{Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 use serde::Deserialize;
 
+use crate::command::found::Found;
 use crate::command::recording::of_error;
 use crate::show::outcome::Failure;
 use crate::show::table::remark;
 
 /// Takes chunks as they come.
 pub struct PastChunks {
-    /// For each pattern whether something matched it.
-    patterns: Vec<(Pattern, bool)>,
+    /// What has come of each pattern.
+    pub found: Found,
     /// The node of each lane.
     nodes: HashMap<u32, String>,
     /// When the newest block began.
@@ -49,8 +50,8 @@ struct NoteJson {
 impl PastChunks {
     /// Before the first chunk.
     pub fn new(patterns: &[Pattern]) -> Self {
-        let patterns = patterns.iter().map(|pattern| (pattern.clone(), false)).collect();
-        PastChunks { patterns, nodes: HashMap::new(), reached: Nanos(0), is_damaged: false, end: None }
+        let found = Found::new(patterns);
+        PastChunks { found, nodes: HashMap::new(), reached: Nanos(0), is_damaged: false, end: None }
     }
 
     /// Takes all whole chunks, and returns their length. `begin` makes the recording before the first lane.
@@ -123,23 +124,19 @@ impl PastChunks {
 
     /// Finds the patterns that select something of a lane.
     fn find(&mut self, lane: u32, schema: &[u8]) {
-        if self.patterns.iter().all(|(_, is_found)| *is_found) {
-            return;
-        }
-        let (Some(node), mut decoder) = (self.nodes.get(&lane), SchemaDecoder::new()) else { return };
-        // What is damaged in it, those find who read the recording.
-        let _ = decoder.feed(schema);
-        for (pattern, is_found) in self.patterns.iter_mut().filter(|(pattern, _)| pattern.matches_node(node))
-        {
+        let Some(node) = self.nodes.get(&lane) else { return };
+        // Most schemas are of nodes that are found.
+        let mut decoder = SchemaDecoder::new();
+        let mut is_read = false;
+        self.found.take(node, |pattern| {
+            if !std::mem::replace(&mut is_read, true) {
+                // What is damaged in it, those find who read the recording.
+                let _ = decoder.feed(schema);
+            }
             let selects = |series: &khz_model::Series| {
                 pattern.matches_series(&series.metric.name, series.instance.as_ref())
             };
-            *is_found = *is_found || decoder.series().iter().any(selects);
-        }
-    }
-
-    /// The patterns that selected nothing.
-    pub fn unmatched(&self) -> Vec<&Pattern> {
-        self.patterns.iter().filter(|(_, is_found)| !is_found).map(|(pattern, _)| pattern).collect()
+            decoder.series().iter().any(selects)
+        });
     }
 }

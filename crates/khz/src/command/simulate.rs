@@ -50,7 +50,7 @@ nodes would. docs/simulate.md has the whole of it. A file has tables like this:
   back = \"5m\"              # it is back so long after it went down
 
 Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
-acknowledged, 2 wrong usage.";
+acknowledged, or the hub accepted no node, 2 wrong usage.";
 
 /// `khz simulate`.
 #[derive(Debug, Args)]
@@ -162,16 +162,21 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     if shows_line {
         eprintln!();
     }
-    conclude(&report, flags.json, out)
+    conclude(&report, &flags.hub, flags.json, out)
 }
 
-fn conclude(report: &Report, json: bool, out: &mut impl Write) -> Outcome {
+fn conclude(report: &Report, hub: &str, json: bool, out: &mut impl Write) -> Outcome {
     match json {
         true => writeln!(out, "{}", json_line(&object(report)))?,
         false => writeln!(out, "{}", report.line(&Report::default()))?,
     }
     out.flush()?;
-    let Report { unacknowledged, lost, late, .. } = *report;
+    let Report { unacknowledged, lost, late, welcomes, .. } = *report;
+    if welcomes == 0 {
+        return Err(Failure::work(format!(
+            "{hub} has accepted no node: see the reason above, or whether a hub runs there"
+        )));
+    }
     if report.is_clean() {
         return Ok(Done::Wholly);
     }

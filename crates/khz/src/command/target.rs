@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::catalog;
 use super::elsewhere::Elsewhere;
-use super::lasting::{Lasting, Why};
+use super::lasting::{Absent, Lasting, Why};
 use super::preferred::{Preferred, SERVERS_MAX};
 use super::this_node::{self, Stream};
 use crate::config::Plan;
@@ -71,20 +71,39 @@ impl Target {
         if answer.nodes.iter().all(|node| node.series.is_empty()) {
             return Err(nothing(&answer, patterns));
         }
+        answer.leave_out_misses(patterns);
         Ok(answer)
     }
 
     /// The entries of the catalogue: those of the running khz, or those that this program knows.
     pub fn catalogue(&self, plan: &Plan) -> Result<Vec<Value>, Failure> {
+        let own = || catalog::own(&gatherer::metrics());
+        Ok(self.first(plan, |server| server.catalogue())?.unwrap_or_else(own))
+    }
+
+    /// The names of the nodes that the running khz knows, in their order; where none runs, of this node.
+    pub fn known_nodes(&self, plan: &Plan) -> Result<Vec<NodeName>, Failure> {
+        let Some(names) = self.first(plan, |server| server.node_names())? else {
+            return Ok(vec![plan.node.clone()]);
+        };
+        let mut names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// What the first server answers that is there; `None`: no khz runs here, and none is named.
+    fn first<T>(
+        &self,
+        plan: &Plan,
+        ask: impl Fn(&Server) -> Result<T, AskError>,
+    ) -> Result<Option<T>, Failure> {
         if let Some(mut servers) = self.list(plan)? {
-            return Ok(servers.first_of(None, false, &|server, _| server.catalogue())?);
+            return Ok(Some(servers.first_of(None, false, &|server, _| ask(server))?));
         }
-        match self.find(plan)?.map(|server| server.catalogue()) {
-            Some(Err(AskError::NobodyThere { .. })) if self.server.is_none() => {}
-            Some(answer) => return Ok(answer?),
-            None => {}
+        match self.find(plan)?.map(|server| ask(&server)) {
+            Some(Err(AskError::NobodyThere { .. })) if self.server.is_none() => Ok(None),
+            answer => Ok(answer.transpose()?),
         }
-        Ok(catalog::own(&gatherer::metrics()))
     }
 
     /// The status of the nodes that a hostlist selects; only a running khz knows it.
@@ -112,10 +131,8 @@ impl Target {
 
     /// The part of a hostlist that nobody knows.
     pub fn unknown_nodes(&self, plan: &Plan, hosts: &Hostlist) -> Result<Misses, Failure> {
-        let names = self.running(plan)?.node_names()?;
-        let mut names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
-        names.sort();
-        Ok(Misses::of_nodes(hosts, &names))
+        self.running(plan)?;
+        Ok(Misses::of_nodes(hosts, &self.known_nodes(plan)?))
     }
 
     /// Makes the hub forget nodes.
@@ -148,7 +165,8 @@ impl Target {
             Some(servers) => servers,
             None => Preferred::new(vec![self.running(plan)?]),
         };
-        lasting(servers, &[], span, move |server: &Server, span| server.channel_rows(&name, span), |_| {})
+        let ask = move |server: &Server, span| server.channel_rows(&name, span);
+        lasting(servers, &[], span, ask, |_| Absent::default())
     }
 
     /// The servers of `--server A,B`; `None`: it names one or none.
@@ -186,9 +204,9 @@ impl Target {
         };
         match ask(&server, span) {
             Ok(rows) => {
-                remark_away(&server, &interest.patterns);
+                let absent = remark_away(&server, &interest.patterns);
                 let again = move |span, _| Ok(stream(ask(&server, span)?));
-                Ok(Lasting::new(stream(rows), Some(Box::new(again))))
+                Ok(Lasting::new(stream(rows), Some(Box::new(again))).without(absent))
             }
             Err(nobody @ AskError::NobodyThere { .. }) if self.server.is_none() => {
                 check_this_node(plan, &interest.patterns, Some(&nobody))?;
@@ -204,15 +222,22 @@ impl Target {
             let what = "--direct reads this machine's kernel, which knows neither the past nor other nodes";
             return Err(Failure::usage(format!("{what}; leave it out")));
         }
-        let server = self.find(plan)?;
-        server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))
+        self.find(plan)?.ok_or_else(|| {
+            let at = plan
+                .run_dir
+                .as_ref()
+                .map(|directory| format!("no khz answers at a local socket in {}", directory.display()));
+            let problem = at.unwrap_or_else(|| "no khz to ask is known".to_owned());
+            Failure::usage(format!("{problem}; name one with --server"))
+        })
     }
 
-    /// An engine with Prometheus' interface at this URL.
+    /// An engine with Prometheus' interface at this URL. It may be anybody's, so it is not shown the token: whoever reads that is an
+    /// operator at the hub.
     pub fn engine(&self, url: &str, plan: &Plan) -> Result<Server, Failure> {
         let trust = &plan.trust;
         let files = trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair: trust.pair.clone() });
-        shown(Server::engine(url, files, plan.bind)?, plan)
+        Ok(Server::engine(url, files, plan.bind)?)
     }
 
     /// The khz at `--server`; else at the local socket, where one answers; else at the address where this configuration
@@ -230,13 +255,20 @@ impl Target {
             return server(url, plan, plan.bind).map(Some);
         }
         // A flag that says where to listen means that address, not the local socket.
-        let local = (!plan.listen_is_flag).then(|| local::find(plan.run_dir.as_deref())).flatten();
-        if let Some(path) = local {
+        let asks_local = !plan.listen_is_flag || plan.listen.is_empty();
+        if let Some(path) = asks_local.then(|| local::find(plan.run_dir.as_deref())).flatten() {
             return Ok(Some(Server::local(&path)));
         }
+        let not_in = plan.run_dir.as_deref().filter(|_| asks_local);
         // A port that khz chooses when it starts is not known here.
         match plan.listen.iter().find(|address| address.port() != 0) {
-            Some(address) => server(&address.to_string(), plan, None).map(Some),
+            Some(address) => {
+                let server = server(&address.to_string(), plan, None)?;
+                Ok(Some(match not_in {
+                    Some(directory) => server.after(directory),
+                    None => server,
+                }))
+            }
             None => Ok(None),
         }
     }
@@ -249,10 +281,10 @@ fn lasting(
     patterns: &[Pattern],
     span: Option<Duration>,
     ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
-    first: impl FnOnce(&Server),
+    first: impl FnOnce(&Server) -> Absent,
 ) -> Result<Lasting, Failure> {
     let rows = servers.first_of(span, false, &ask)?;
-    first(servers.present());
+    let absent = first(servers.present());
     let started = || {
         let started = Elsewhere::start(servers.all().to_vec(), patterns, servers.place());
         started.map(Rc::new).map_err(|error| Failure::work(format!("cannot start a thread: {error}")))
@@ -269,7 +301,7 @@ fn lasting(
         }
         rows.map(stream)
     };
-    let rows = Lasting::new(stream(rows), Some(Box::new(again)));
+    let rows = Lasting::new(stream(rows), Some(Box::new(again))).without(absent);
     Ok(match others {
         Some(others) => rows.among(others),
         None => rows,
@@ -333,13 +365,19 @@ fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
     Failure::Work(sentences.join("; "))
 }
 
-/// Says at the start which of the named nodes send no rows; where no node is named, only if none sends any.
-fn remark_away(server: &Server, patterns: &[Pattern]) {
+/// Says at the start which of the named nodes send no rows; where no node is named, only if none sends any. Returns the nodes that
+/// send none.
+fn remark_away(server: &Server, patterns: &[Pattern]) -> Absent {
     let named: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(Hostlist::as_str).collect();
     let is_named = !named.is_empty();
     // Where the server does not answer this, the rows show which nodes there are.
-    let Ok(nodes) = server.nodes(is_named.then(|| named.join(",")).as_deref()) else { return };
-    let has_some = nodes.statuses().is_ok_and(|all| all.iter().any(|(status, _)| status.up));
+    let Ok(nodes) = server.nodes(is_named.then(|| named.join(",")).as_deref()) else {
+        return Absent::default();
+    };
+    let statuses = nodes.statuses().unwrap_or_default();
+    let has_some = statuses.iter().any(|(status, _)| status.up);
+    let absent = statuses.iter().filter(|(status, _)| !status.up).map(|(status, _)| status.node.clone());
+    let absent = Absent { nodes: absent.collect(), are_wanted: is_named || !has_some };
     if is_named || !has_some {
         for sentence in nodes.not_up() {
             remark!("{sentence}");
@@ -348,6 +386,7 @@ fn remark_away(server: &Server, patterns: &[Pattern]) {
     if !has_some && !nodes.status.is_empty() {
         remark!("rows come when one of these nodes is back");
     }
+    absent
 }
 
 /// Patterns that name other nodes only cannot be answered by this machine's kernel.

@@ -49,13 +49,13 @@ pub struct WaitFlags {
     #[arg(value_name = "CONDITION", required_unless_present = "expr", conflicts_with = "expr")]
     pub condition: Option<String>,
     /// The condition in PromQL: it is true when it has a value.
-    #[arg(long, value_name = "PROMQL")]
+    #[arg(long, value_name = "PROMQL", allow_hyphen_values = true)]
     pub expr: Option<String>,
     /// With --expr: on these nodes, as a hostlist [default: any].
     #[arg(long, value_name = "NODES", requires = "expr")]
     pub on: Option<String>,
     /// It must be true for this long.
-    #[arg(long = "for", value_name = "DURATION")]
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     pub holds: Option<String>,
     /// Give up after this time, with exit code 1.
     #[arg(long, value_name = "DURATION")]

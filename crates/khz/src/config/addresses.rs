@@ -24,6 +24,22 @@ pub(super) fn listen_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     if addresses.is_empty() { Err("it names no address".to_owned()) } else { Ok(addresses) }
 }
 
+/// The same for a door that may stay closed: `none`.
+pub(super) fn door_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    if text == "none" { Ok(Vec::new()) } else { listen_addresses(text) }
+}
+
+/// The same for the link door, which a hub always has.
+pub(super) fn link_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    if text == "none" {
+        return Err(
+            "agents report there, so it is never closed: with 127.0.0.1:7071 only this machine reaches it"
+                .into(),
+        );
+    }
+    listen_addresses(text)
+}
+
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));

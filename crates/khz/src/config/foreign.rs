@@ -30,10 +30,10 @@ const OUR_HEADERS: [&str; 9] = [
     "user-agent",
 ];
 
-/// Checks the table `[engine]`. `may_show` says that secrets may travel without TLS.
-pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignServer, ConfigError> {
+/// Checks the table `[engine]`.
+pub(super) fn engine(values: &ForeignValues) -> Result<ForeignServer, ConfigError> {
     let table = Table { name: "engine", values };
-    let server = table.server("http://victoria:8428", may_show)?;
+    let server = table.server("http://victoria:8428")?;
     let path = server.url.trim_end_matches('/');
     if server.url.contains('?') {
         return Err(table.bad("url", "an engine's address has no '?'".to_owned()));
@@ -52,14 +52,11 @@ const PEER_TIMEOUT: u64 = 5;
 pub(super) const PEERS_MAX: usize = 4;
 
 /// Checks the tables `[[rules_peer]]`.
-pub(super) fn rules_peers(
-    tables: &[ForeignValues],
-    may_show: bool,
-) -> Result<Vec<ForeignServer>, ConfigError> {
+pub(super) fn rules_peers(tables: &[ForeignValues]) -> Result<Vec<ForeignServer>, ConfigError> {
     let mut peers: Vec<ForeignServer> = Vec::new();
     for values in tables {
         let table = Table { name: "rules_peer", values };
-        let server = table.server_within("http://hub2:7070", may_show, PEER_TIMEOUT)?;
+        let server = table.server_within("http://hub2:7070", PEER_TIMEOUT)?;
         if server.url.contains('?') {
             return Err(table.bad("url", "a hub's address has no '?'".to_owned()));
         }
@@ -113,17 +110,12 @@ impl Table<'_> {
     }
 
     /// The server; `example` is an address of its kind.
-    pub(super) fn server(&self, example: &str, may_show: bool) -> Result<ForeignServer, ConfigError> {
-        self.server_within(example, may_show, TIMEOUT)
+    pub(super) fn server(&self, example: &str) -> Result<ForeignServer, ConfigError> {
+        self.server_within(example, TIMEOUT)
     }
 
     /// The same, with another time in seconds that an answer may take if the file does not say it.
-    pub(super) fn server_within(
-        &self,
-        example: &str,
-        may_show: bool,
-        usual: u64,
-    ) -> Result<ForeignServer, ConfigError> {
+    pub(super) fn server_within(&self, example: &str, usual: u64) -> Result<ForeignServer, ConfigError> {
         let url =
             self.text("url").ok_or_else(|| self.bad("url", format!("it is missing: url = \"{example}\"")))?;
         let host = host(&url).map_err(|problem| self.bad("url", problem))?;
@@ -151,7 +143,8 @@ impl Table<'_> {
         let login = self.login()?;
         let headers = self.values.headers.iter().map(|(name, value)| self.header(name, value));
         let headers: Vec<(String, String)> = headers.collect::<Result<_, _>>()?;
-        let may_show = may_show || self.read("insecure", false, switch)?;
+        // Not that of the whole hub, which is about who may reach it: here its own secrets would be shown to others.
+        let may_show = self.read("insecure", false, switch)?;
         let is_shown = login != Login::Nothing || headers.iter().any(|(name, _)| is_secret_header(name));
         if is_shown && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
             let problem = "without TLS everybody on the way could read the secret: use https://, or insecure = true in \
@@ -286,6 +279,31 @@ mod tests {
         assert!(problem("[[rules_peer]]\ntimeout = \"2s\"").contains("it is missing: url = "));
         let secret = "[[rules_peer]]\nurl = \"http://hub2:7070\"\nbearer = \"/t\"";
         assert!(problem(secret).contains("without TLS everybody"));
+    }
+
+    #[test]
+    fn secrets_travel_without_tls_only_where_the_table_itself_allows_it() {
+        let bearer = "bearer = \"/t\"\n";
+        let mail = "server = \"mail:25\"\ntls = \"none\"\nfrom = \"a@b.org\"\nto = [\"c@d.org\"]\nuser = \"u\"\npassword = \"/p\"\n";
+        let tables = [
+            format!("[engine]\nurl = \"http://vm\"\n{bearer}"),
+            format!("[[rules_peer]]\nurl = \"http://hub2:7070\"\n{bearer}"),
+            format!("[[remote_write]]\nurl = \"http://vm/api/v1/write\"\n{bearer}"),
+            format!("[[notify.alertmanager]]\nurl = \"http://am:9093\"\n{bearer}"),
+            format!("[[notify.webhook]]\nname = \"w\"\nurl = \"http://am/\"\n{bearer}"),
+            format!("[notify.email]\n{mail}"),
+        ];
+        let check = |file: &str| {
+            let layers = layers(file, &[], &[("insecure", "true")]);
+            Plan::check(&layers, "hub", &["stat"]).map(|_| ()).map_err(|error| error.to_string())
+        };
+        for table in tables {
+            // That of the whole hub is about who may reach it.
+            let problem = check(&table).expect_err(&table);
+            assert!(problem.contains("insecure = true in this table"), "{problem}");
+            let own = format!("{table}insecure = true\n");
+            assert_eq!(check(&own), Ok(()), "{own}");
+        }
     }
 
     #[test]

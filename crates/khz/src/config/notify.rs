@@ -26,8 +26,8 @@ const RESEND: (u64, u64) = (5, 600);
 /// More messages are read by nobody.
 const PER_HOUR_MAX: u32 = 3_600;
 
-/// Checks all tables. `may_show` says that secrets may travel without TLS.
-pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings, ConfigError> {
+/// Checks all tables.
+pub(super) fn settings(values: &NotifyValues) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
     for (name, value) in &values.labels {
         if !khz_model::labels::is_label_name(name) {
@@ -38,7 +38,7 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
     }
     for values in &values.alertmanagers {
         let table = Table { name: "notify.alertmanager", values };
-        let server = table.server_within("http://alertmanager:9093", may_show, TIMEOUT)?;
+        let server = table.server_within("http://alertmanager:9093", TIMEOUT)?;
         let shorter = server.url.trim_end_matches('/');
         if let Some(shorter) = shorter.strip_suffix("/alerts").and_then(|url| url.strip_suffix("/api/v2")) {
             let problem = format!("leave out /api/v2/alerts, which khz adds: url = \"{shorter}\"");
@@ -52,11 +52,11 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
         settings.alertmanagers.push(AlertmanagerSettings { name, server, resend });
     }
     if let Some(values) = &values.email {
-        settings.email = Some(email(Table { name: "notify.email", values }, may_show)?);
+        settings.email = Some(email(Table { name: "notify.email", values })?);
     }
     for values in &values.webhooks {
         let table = Table { name: "notify.webhook", values };
-        let server = table.server_within("https://example.org/hook", may_show, TIMEOUT)?;
+        let server = table.server_within("https://example.org/hook", TIMEOUT)?;
         let name = table.way_name(&host(&server.url).unwrap_or_default())?;
         settings.webhooks.push(WebhookSettings { name, server, pace: table.pace()? });
     }
@@ -91,7 +91,7 @@ pub(super) fn program(command: &[String]) -> Result<Vec<String>, String> {
     Ok(command.to_vec())
 }
 
-fn email(table: Table<'_>, may_show: bool) -> Result<EmailSettings, ConfigError> {
+fn email(table: Table<'_>) -> Result<EmailSettings, ConfigError> {
     let missing = |key: &str, example: &str| {
         table
             .text(key)
@@ -128,7 +128,7 @@ fn email(table: Table<'_>, may_show: bool) -> Result<EmailSettings, ConfigError>
             return Err(table.bad("user", problem.to_owned()));
         }
     };
-    let may_show = may_show || table.read("insecure", false, switch)?;
+    let may_show = table.read("insecure", false, switch)?;
     if login.is_some() && tls == SmtpTls::Nothing && !is_loopback(&server) && !may_show {
         let problem = "without TLS everybody on the way could read the password: use tls = \"starttls\", or insecure = \
                        true in this table";

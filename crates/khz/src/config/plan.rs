@@ -167,24 +167,21 @@ impl Plan {
         let job = checked(layers, "job", values::label)?;
         let insecure = checked(layers, "insecure", switch)?;
         let plan = Plan {
-            engine: layers.engine.as_ref().map(|table| foreign::engine(table, insecure)).transpose()?,
-            rules_peers: foreign::rules_peers(&layers.rules_peers, insecure)?,
-            notify: notify::settings(&layers.notify, insecure)?,
+            engine: layers.engine.as_ref().map(foreign::engine).transpose()?,
+            rules_peers: foreign::rules_peers(&layers.rules_peers)?,
+            notify: notify::settings(&layers.notify)?,
             actions: actions::settings(&layers.actions)?,
             health: health::settings(layers.health.as_ref(), &layers.actions)?,
-            remote_write: remote::receivers(&layers.remote_writes, &job, insecure)?,
-            listen: checked(layers, "listen", addresses::listen_addresses)?,
+            remote_write: remote::receivers(&layers.remote_writes, &job)?,
+            listen: checked(layers, "listen", addresses::door_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),
-            text_listen: checked(layers, "text_listen", |text| match text {
-                "none" => Ok(Vec::new()),
-                _ => addresses::listen_addresses(text),
-            })?,
+            text_listen: checked(layers, "text_listen", addresses::door_addresses)?,
             text_is_asked: !matches!(layers.value("text_listen").origin, Origin::Default),
             hubs: checked(layers, "hub", addresses::hub_addresses)?,
             failback_after: checked(layers, "failback_after", quantity::<Nanos>)?,
             source_hubs: checked(layers, "source", addresses::source_hubs)?,
             source_doors: checked(layers, "source", addresses::source_doors)?,
-            link_listen: checked(layers, "link_listen", addresses::listen_addresses)?,
+            link_listen: checked(layers, "link_listen", addresses::link_addresses)?,
             expected: checked(layers, "nodes", nodes::expected)?,
             state_dir: checked(layers, "state_dir", |text| Ok(values::state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
@@ -405,6 +402,9 @@ mod tests {
         assert_eq!(two, ["127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap()]);
         assert!(plan("", &[("listen", "127.0.0.1:1,0.0.0.0:1")]).is_err());
         assert!(plan("", &[("listen", " , ")]).is_err());
+        let none = plan("", &[("listen", "none"), ("text_listen", "none")]).unwrap();
+        assert!(none.listen.is_empty() && none.text_listen.is_empty());
+        assert!(plan("", &[("link_listen", "none")]).unwrap_err().contains("agents report there"));
         let tls = [("listen", "0.0.0.0:1"), ("tls_cert", "a"), ("tls_key", "b")];
         assert!(plan("", &tls).unwrap_err().contains("nothing says who may come in"));
         assert!(plan("", &[&tls[..], &[("cluster_key", "c")]].concat()).is_ok());

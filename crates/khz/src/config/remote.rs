@@ -33,16 +33,12 @@ pub struct RemoteWrite {
     pub settings: Settings,
 }
 
-/// Checks all tables. `job` is the label of that name; `may_show` says that secrets may travel without TLS.
-pub(super) fn receivers(
-    tables: &[ForeignValues],
-    job: &str,
-    may_show: bool,
-) -> Result<Vec<RemoteWrite>, ConfigError> {
+/// Checks all tables. `job` is the label of that name.
+pub(super) fn receivers(tables: &[ForeignValues], job: &str) -> Result<Vec<RemoteWrite>, ConfigError> {
     let mut all: Vec<RemoteWrite> = Vec::new();
     for values in tables {
         let table = Table { name: "remote_write", values };
-        let receiver = table.receiver(job, may_show)?;
+        let receiver = table.receiver(job)?;
         if all.iter().any(|known| known.name == receiver.name) {
             let problem =
                 format!("two receivers are called '{}': give one of them another name", receiver.name);
@@ -54,8 +50,8 @@ pub(super) fn receivers(
 }
 
 impl Table<'_> {
-    fn receiver(&self, job: &str, may_show: bool) -> Result<RemoteWrite, ConfigError> {
-        let server = self.server("http://victoria:8428/api/v1/write", may_show)?;
+    fn receiver(&self, job: &str) -> Result<RemoteWrite, ConfigError> {
+        let server = self.server("http://victoria:8428/api/v1/write")?;
         let host = host(&server.url).map_err(|problem| self.bad("url", problem))?;
         let name =
             self.read("name", file_name(&host), |text| match text == file_name(text) && !text.is_empty() {
@@ -98,6 +94,14 @@ impl Table<'_> {
             if !khz_model::labels::is_label_name(name) {
                 let full = format!("remote_write.labels.{name}");
                 return Err(bad(&full, value, "this is no name of a label".to_owned()));
+            }
+            if value.text.is_empty() {
+                let full = format!("remote_write.labels.{name}");
+                return Err(bad(
+                    &full,
+                    value,
+                    "a label without a value is none: give it one, or leave it out".to_owned(),
+                ));
             }
             external.insert(name.clone(), value.text.clone());
         }
@@ -243,6 +247,10 @@ mod tests {
             (
                 "labels = { 1a = \"x\" }",
                 "remote_write.labels.1a (from /etc/khz/khz.toml:4): this is no name of a label",
+            ),
+            (
+                "labels = { cluster = \"\" }",
+                "remote_write.labels.cluster (from /etc/khz/khz.toml:4): a label without a value is none",
             ),
             (
                 "relabel = [{ regex = \"(\", action = \"drop\" }]",

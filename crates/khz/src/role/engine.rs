@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use khz_ask::{AskError, ForeignServer, Way};
-use khz_http::{EngineAnswer, EngineError, Question};
+use khz_http::{ASKED_BY, EngineAnswer, EngineError, Question};
 
 use crate::config::Plan;
 use crate::show::outcome::{Failure, sentence};
@@ -12,6 +12,7 @@ use crate::show::outcome::{Failure, sentence};
 struct OtherEngine {
     engine: khz_ask::Engine,
     server: ForeignServer,
+    mark: String,
 }
 
 /// The engine of the plan, if it names one. It is not asked yet: it may start later than khz.
@@ -21,12 +22,24 @@ pub fn open(plan: &Plan) -> Result<Option<Arc<dyn khz_http::Engine>>, Failure> {
     let engine = khz_ask::Engine::new(&server.url, server.files.clone(), server.timeout);
     let engine = engine.map_err(|error| failed(sentence(&error)))?;
     server.login.authorization().map_err(failed)?;
-    Ok(Some(Arc::new(OtherEngine { engine, server })))
+    Ok(Some(Arc::new(OtherEngine { engine, server, mark: mark() })))
+}
+
+/// What no other khz has.
+fn mark() -> String {
+    let mut bytes = [0; 8];
+    // Where there is no chance, this machine has one process of this number.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    format!("{:x}p{}", u64::from_le_bytes(bytes), std::process::id())
 }
 
 impl khz_http::Engine for OtherEngine {
     fn url(&self) -> &str {
         self.engine.url()
+    }
+
+    fn mark(&self) -> &str {
+        &self.mark
     }
 
     fn ask(&self, question: &Question) -> Result<Box<dyn EngineAnswer>, EngineError> {
@@ -35,6 +48,7 @@ impl khz_http::Engine for OtherEngine {
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
         let headers: Vec<_> =
             headers.chain(authorization.as_deref().map(|text| ("Authorization", text))).collect();
+        let headers = [&headers[..], &[(ASKED_BY, &*question.asked_by)]].concat();
         let way = if question.is_form { Way::Form } else { Way::Get };
         let answer = self.engine.ask(way, &question.path, &question.pairs, &headers);
         answer.map_or_else(|error| Err(meaning(error)), |answer| Ok(Box::new(Begun(answer)) as _))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use khz_gather::{Agent, JobDoor, Placement, RingSize, SourcePlan, Tally};
-use khz_model::{ByteSize, Metric, Rate, Series};
+use khz_model::{ByteSize, Metric, Pattern, Rate, Series};
 
 use crate::config::plan::RingDir;
 use crate::config::{Plan, places};
@@ -108,7 +108,7 @@ pub fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
 /// The rate of a source while nobody reads: its own, or that of the local lane, but not faster than the kernel updates
 /// it.
 pub fn rate_of(plan: &Plan, source: &SourcePlan) -> Rate {
-    let refresh = source.file.refresh(|_| true).and_then(|refresh| refresh.period());
+    let refresh = source.file.refresh_for(&[Pattern::everything()]);
     let useful =
         refresh.and_then(Rate::from_period).map_or(plan.local_rate, |rate| plan.local_rate.at_most(rate));
     source.rate.unwrap_or(useful).at_most(plan.rate_max)

@@ -10,17 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use khz_model::{Nanos, Repeats, Series};
+use khz_model::{Metric, Nanos, Pattern, Repeats, Series, recorded};
 use khz_remote::write::{Counts, Cursors, Feed, Sender, Topic, World};
 use khz_store::range::RangeReader;
 
 use self::place::Place;
 use crate::config::remote::RemoteWrite;
+use crate::role::gatherer;
 use crate::role::store::now;
 use crate::show::outcome::{Failure, sentence};
 
 /// The folder of the cursors, below the store's.
 const FOLDER: &str = "remote";
+/// How the names begin that jobs give.
+const JOBS: &str = "job.";
 
 /// The threads that send. They end with this.
 pub struct RemoteWriters {
@@ -42,6 +45,12 @@ impl RemoteWriters {
         for (receiver, counts) in &self.receivers {
             let failed =
                 |problem: String| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
+            for pattern in unknown(&receiver.settings.patterns, &gatherer::metrics()) {
+                tracing::warn!(
+                    "remote_write '{}': match '{pattern}' selects no metric of this khz (`khz catalog` lists them): nothing of it is sent",
+                    receiver.name
+                );
+            }
             let cursors = Cursors::open(&folder.join(FOLDER), &receiver.name, now());
             let cursors = cursors.map_err(|error| failed(sentence(&error)))?;
             let connections = [Place::new(receiver), Place::new(receiver)];
@@ -61,6 +70,17 @@ impl RemoteWriters {
         let of = |(receiver, counts): &(RemoteWrite, Arc<Counts>)| numbers::of(&receiver.name, counts);
         self.receivers.iter().flat_map(of).collect()
     }
+}
+
+/// The patterns that select none of these metrics, and none that a job or a rule may have made.
+fn unknown<'a>(patterns: &'a [Pattern], metrics: &[Arc<Metric>]) -> Vec<&'a Pattern> {
+    let may_be_made = |pattern: &Pattern| {
+        let text = pattern.to_string();
+        let metric = text.split('[').next().and_then(|text| text.rsplit(':').next()).unwrap_or_default();
+        metric.starts_with(JOBS) || pattern.matches_metric(recorded::METRIC)
+    };
+    let is_known = |pattern: &Pattern| metrics.iter().any(|metric| pattern.matches_metric(&metric.name));
+    patterns.iter().filter(|pattern| !is_known(pattern) && !may_be_made(pattern)).collect()
 }
 
 /// What senders count, for the page of metrics.
@@ -122,5 +142,19 @@ impl World for Daemon {
         if let Some(times) = told[topic as usize].happened(now) {
             tracing::warn!("remote_write '{}': {problem}{times}", self.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_selects_nothing_is_known_before_nothing_is_sent() {
+        let patterns = "*, load.1m, n[1,2]:net.*, job.queue.delay, recorded[a%3A*], zzz.nope, n1:zzz.*";
+        let patterns = Pattern::list(patterns).unwrap();
+        let shown: Vec<String> =
+            unknown(&patterns, &gatherer::metrics()).iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["zzz.nope", "n1:zzz.*"]);
     }
 }

@@ -27,6 +27,10 @@ use crate::show::outcome::{Failure, sentence};
 /// Rows are on the disk this long after they came, or a little later.
 const COMMIT_PERIOD: Duration = Duration::from_secs(1);
 
+/// How long a start waits for a store that another khz has open: one that ends puts its last rows onto the disk first.
+const FREE_WITHIN: Duration = Duration::from_secs(5);
+const FREE_ASKED_EVERY: Duration = Duration::from_millis(100);
+
 /// A store and its threads. Without [`RunningStore::end`], what came in the last second is lost to the store.
 pub struct RunningStore {
     intake: Intake,
@@ -72,10 +76,17 @@ impl RunningStore {
                 return Ok(None);
             }
         };
-        match RunningStore::start(&directory, &plan.store) {
+        // Nodes do not wait for a hub that can go on without a store.
+        let is_needed = matches!(plan.store.dir, StateDir::Here(_)) || !plan.remote_write.is_empty();
+        let start = if is_needed { RunningStore::start_when_free } else { RunningStore::start };
+        match start(&directory, &plan.store) {
             Ok(store) => Ok(Some(store)),
             Err(error) if matches!(plan.store.dir, StateDir::Here(_)) && !is_full(&error) => {
                 Err(unusable(&error))
+            }
+            // It would send nothing, and look healthy: whoever started it should hear of it.
+            Err(error @ StoreError::InUse { .. }) if !plan.remote_write.is_empty() => {
+                Err(Failure::work(format!("remote_write sends what the store has, but {}", sentence(&error))))
             }
             Err(error) => {
                 tracing::warn!("rows will not be stored: {}; the next start tries again", sentence(&error));
@@ -87,10 +98,23 @@ impl RunningStore {
     /// The store of `khz` alone, which has one only if a setting names it.
     pub fn of_node(plan: &Plan) -> Result<Option<Self>, Failure> {
         match &plan.store.dir {
-            StateDir::Here(directory) => {
-                RunningStore::start(directory, &plan.store).map(Some).map_err(|error| unusable(&error))
-            }
+            StateDir::Here(directory) => RunningStore::start_when_free(directory, &plan.store)
+                .map(Some)
+                .map_err(|error| unusable(&error)),
             StateDir::Usual | StateDir::Nowhere => without_receivers(plan),
+        }
+    }
+
+    /// The same. The khz before this one may need a moment to end.
+    fn start_when_free(directory: &Path, plan: &StorePlan) -> Result<Self, StoreError> {
+        let begin = Instant::now();
+        loop {
+            match RunningStore::start(directory, plan) {
+                Err(StoreError::InUse { .. }) if begin.elapsed() < FREE_WITHIN => {
+                    std::thread::sleep(FREE_ASKED_EVERY);
+                }
+                started => return started,
+            }
         }
     }
 

@@ -63,6 +63,17 @@ pub fn of_span(seconds: f64) -> String {
     format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
 }
 
+/// The same with the next smaller unit: `3m 5s`, `2h 7m`; for spans of which the rest matters.
+pub fn of_whole_span(seconds: f64) -> String {
+    const STEPS: [(f64, f64, &str); 3] = [(86_400.0, 3_600.0, "h"), (3_600.0, 60.0, "m"), (60.0, 1.0, "s")];
+    match STEPS.into_iter().find(|(step, ..)| seconds >= *step) {
+        Some((step, next, unit)) if seconds % step >= next => {
+            format!("{} {:.0}{unit}", of_span(seconds), (seconds % step / next).floor())
+        }
+        _ => of_span(seconds),
+    }
+}
+
 /// Seconds from a time until now. The time is in seconds since 1970, as text; one that cannot be read is long ago.
 pub fn seconds_since(time: &str, now: Nanos) -> f64 {
     time.parse().map_or(f64::INFINITY, |time: f64| (now.0 as f64 / 1e9 - time).max(0.0))
@@ -143,6 +154,20 @@ fn grouped(decimal: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_span_has_its_rest() {
+        for (seconds, text) in [
+            (5.0, "5.0s"),
+            (60.0, "1m"),
+            (185.4, "3m 5s"),
+            (7_260.0, "2h 1m"),
+            (90_000.0, "1d 1h"),
+            (86_410.0, "1d"),
+        ] {
+            assert_eq!(of_whole_span(seconds), text);
+        }
+    }
 
     #[test]
     fn values_for_people() {

@@ -151,8 +151,11 @@ fn when_the_first_hub_is_back_the_agent_returns_and_no_row_is_lost() {
     assert!(table.contains("n1: on h2; ") && table.contains("back at the earliest in "), "{table}");
     let first = Daemon::hub(&lab, "h1", &[]);
     until("it is back at the first", || first.is_up(&lab, "n1"));
-    until("the second has seen it leave, and calls that no problem", || {
-        second.node(&lab, "n1").is_some_and(|node| node["up"] == false && node["problem"].is_null())
+    until("the second has seen it leave, and says where it went", || {
+        second.node(&lab, "n1").is_some_and(|node| {
+            node["up"] == false
+                && node["problem"].as_str().is_some_and(|problem| problem.starts_with("goes back to "))
+        })
     });
     let there = second.base(&lab, "n1").unwrap();
     until("the first has all, with what the second has taken", || {

@@ -166,9 +166,24 @@ fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2(
         assert!(err(&elsewhere).contains("'n9:load.1m >= 0'"), "{}", err(&elsewhere));
     }
     // Of a node that does not exist, nobody knows when it comes.
-    let strange = ask(&hub, &["wait", "n9:load.1m >= 0", "--timeout", "1s"]);
-    assert_eq!(code(&strange), 1);
-    assert!(err(&strange).contains("no node is called n9"), "{}", err(&strange));
+    for khz in [&hub, &alone] {
+        for strange in [&["n9:load.1m >= 0"][..], &["--expr", "node_load1 >= 0", "--on", "n9"]] {
+            let strange = ask(khz, &[&["wait", "--timeout", "1s"], strange].concat());
+            assert_eq!((code(&strange), out(&strange).as_str()), (1, ""), "{}", err(&strange));
+            assert!(err(&strange).contains("no node is called n9"), "{}", err(&strange));
+            assert!(err(&strange).contains("it did not come true within 1s"), "{}", err(&strange));
+        }
+        for fields in [&["--expr", "node_load1"][..], &["load.1m", "--each", "mean 1s"]] {
+            let create = [&["channel", "set", "far", "--nodes", "n9", "--rate", "10Hz"], fields].concat();
+            let first = [&["channel", "create", "far", "--nodes", "n9", "--rate", "10Hz"], fields].concat();
+            if code(&ask(khz, &first)) != 0 {
+                assert_eq!(code(&ask(khz, &create)), 0);
+            }
+            let watched = ask(khz, &["channel", "watch", "far", "--for", "1s"]);
+            assert_eq!(out(&watched), "", "{}", err(&watched));
+            assert!(err(&watched).contains("no node is called n9"), "{}", err(&watched));
+        }
+    }
     // Nor of an instance.
     let strange = ask(&hub, &["wait", "n1:net.rx_bytes[nosuch0] > 1", "--timeout", "1s"]);
     assert_eq!(code(&strange), 1);

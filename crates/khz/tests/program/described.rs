@@ -1,15 +1,13 @@
 //! What describes a node, as a user sees it: `khz get`, `/metrics`, a stream, a recording; and node_exporter beside it.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::exposition::{get_at, promtool_is_content_with};
-use crate::process::{Running, code, err, out, run, until};
+use crate::node_exporter::NodeExporter;
+use crate::process::{Running, code, err, out, run};
 
 /// A host with its names, its firmware's and its distribution's; removed when the test is over.
 struct Host(PathBuf);
@@ -160,39 +158,6 @@ fn check_and_catalog_know_descriptions() {
     assert_eq!(entry["type"], "labels");
 }
 
-/// Debian's node_exporter with these flags; killed when the test is over.
-struct NodeExporter(Child, String);
-
-impl NodeExporter {
-    fn start(flags: &[&str]) -> std::io::Result<Self> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-        let mut command = Command::new("prometheus-node-exporter");
-        command
-            .arg(format!("--web.listen-address={address}"))
-            .arg("--collector.disable-defaults")
-            .args(flags);
-        Ok(NodeExporter(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?, address))
-    }
-
-    fn metrics(&self) -> String {
-        let url = format!("http://{}/metrics", self.1);
-        let mut text = String::new();
-        until(Duration::from_secs(60), "node_exporter answers", || {
-            let answer = ureq::get(&url).call().ok();
-            text = answer.and_then(|mut answer| answer.body_mut().read_to_string().ok()).unwrap_or_default();
-            !text.is_empty()
-        });
-        text
-    }
-}
-
-impl Drop for NodeExporter {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The labels of the families `node_..._info`, without empty ones: to Prometheus, they do not exist.
 fn infos(text: &str) -> BTreeMap<String, Vec<String>> {
     let info = |line: &str| {
@@ -206,7 +171,8 @@ fn infos(text: &str) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn node_exporter_has_the_same_labels() {
-    let started = NodeExporter::start(&["--collector.uname", "--collector.os"]);
+    let started =
+        NodeExporter::start(&["--collector.disable-defaults", "--collector.uname", "--collector.os"]);
     let theirs = match started {
         Ok(theirs) => theirs,
         Err(error) => {
@@ -223,7 +189,7 @@ fn node_exporter_has_the_same_labels() {
     // This machine may have no such firmware.
     let host = Host::new("exporter");
     let flag = format!("--path.sysfs={}/sys", host.root());
-    let theirs = NodeExporter::start(&["--collector.dmi", &flag]).unwrap();
+    let theirs = NodeExporter::start(&["--collector.disable-defaults", "--collector.dmi", &flag]).unwrap();
     let ours = Running::start(&["--root", host.root()]);
     let theirs = infos(&theirs.metrics());
     assert_eq!(theirs["node_dmi_info"].len(), 3);

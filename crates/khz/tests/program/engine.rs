@@ -221,7 +221,8 @@ fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>) {
     };
     let json = "Content-Type: application/json\r\n";
     let out = reader.get_mut();
-    let _ = match body.trim_start_matches("query=") {
+    let query = body.trim_start_matches("query=").split('&').next().unwrap_or_default();
+    let _ = match query {
         "hang" => return drop(reader.read_to_end(&mut Vec::new())),
         "redirect" => out.write_all(says("302", "Location: http://127.0.0.1:1/\r\n", "").as_bytes()),
         "html" => out.write_all(says("200", "Content-Type: text/html\r\n", "<html>login</html>").as_bytes()),
@@ -360,4 +361,79 @@ fn an_engine_gets_what_the_file_says_and_nothing_of_the_client() {
     std::fs::write(&secret, "").unwrap();
     let (status, _, text) = refused(&hub, "up");
     assert!(status == 502 && text.contains("has no secret") && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn an_engine_that_a_person_names_sees_no_token_and_is_asked_nothing_but_the_query() {
+    let (place, made) = (Place::new("engine-named"), Made::start());
+    let folder = place.0.join("certs");
+    let folder = folder.to_str().unwrap();
+    let done = khz(&["certs", "init", "--dir", folder]).output().unwrap();
+    assert_eq!(code(&done), 0, "{}", err(&done));
+    let token = khz(&["certs", "token", "operator", "ann", "--dir", folder]).output().unwrap();
+    assert_eq!(code(&token), 0, "{}", err(&token));
+    let token = out(&token);
+    let token = token.trim();
+    for flag in ["--url", "--from"] {
+        let mut asked = khz(&["query", "up", flag, &made.url]);
+        let output = asked.env("KHZ_TOKEN", token).output().unwrap();
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let heads = std::mem::take(&mut *made.heads.lock().unwrap());
+        assert_eq!(heads.len(), 1, "{heads:?}");
+        assert!(heads[0].starts_with("POST /select/0/api/v1/query HTTP/1.1"), "{heads:?}");
+        assert!(!heads[0].to_ascii_lowercase().contains("authorization"), "{heads:?}");
+    }
+    // What is no engine is called none.
+    for query in ["html", "garbage", "empty"] {
+        let output = khz(&["query", query, "--url", &made.url]).output().unwrap();
+        let said = err(&output);
+        assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{said}");
+        assert!(said.contains(&made.url) && said.contains("no answer of Prometheus' interface"), "{said}");
+        assert!(!said.contains("as khz does") && !said.contains("enum"), "{said}");
+    }
+    made.heads.lock().unwrap().clear();
+    // A khz sees it.
+    let hub = made.url.trim_end_matches("/select/0");
+    let mut asked = khz(&["query", "up", "--server", hub]);
+    let output = asked.env("KHZ_TOKEN", token).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let heads = made.heads.lock().unwrap();
+    assert!(heads[0].contains(&format!("Bearer {token}")), "{heads:?}");
+}
+
+#[test]
+fn a_hub_that_is_its_own_engine_says_so() {
+    let place = Place::new("engine-itself");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let config = place.file("khz.toml", &format!("[engine]\nurl = \"http://{address}\"\n"));
+    let words = ["hub", "--config", &config, "--listen", &address, "--link-listen", "127.0.0.1:0"];
+    let mut command = khz(&[&words[..], &["--node", "hub", "--store", "none"]].concat());
+    command.env("KHZ_RUN_DIR", place.0.join("run"));
+    let hub = Running::of(command);
+    let (status, kind, text) = refused(&hub, "up");
+    assert_eq!((status, kind.as_str()), (502, "unavailable"));
+    assert!(text.contains(&address) && text.contains("is this khz itself"), "{text}");
+}
+
+#[test]
+fn every_file_that_a_hub_would_miss_is_named_before_it_starts() {
+    let place = Place::new("engine-files");
+    let (none, empty) = (place.0.join("none.pem"), place.file("empty.pem", "no certificate\n"));
+    let bearer = place.0.join("none.token");
+    let receiver = format!(
+        "[[remote_write]]\nname = \"mimir\"\nurl = \"https://mimir/w\"\nca = \"{empty}\"\nbearer = \"{}\"\n",
+        bearer.display()
+    );
+    let engine = format!("[engine]\nurl = \"https://vm\"\nca = \"{}\"\n", none.display());
+    for (text, missing) in [
+        (engine.clone(), vec![none.to_str().unwrap()]),
+        (receiver.clone(), vec![&empty, bearer.to_str().unwrap()]),
+        (engine + &receiver, vec![none.to_str().unwrap(), &empty, bearer.to_str().unwrap()]),
+    ] {
+        let config = place.file("khz.toml", &text);
+        let checked = khz(&["config", "--config", &config]).output().unwrap();
+        assert_eq!(code(&checked), 2, "{}", err(&checked));
+        assert!(missing.iter().all(|file| err(&checked).contains(file)), "{missing:?}: {}", err(&checked));
+    }
 }

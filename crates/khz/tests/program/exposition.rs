@@ -10,8 +10,11 @@ use crate::text::own;
 
 /// These are node_exporter's own names; compatibility with it is more important.
 fn is_node_exporters_own(complaint: &str) -> bool {
-    complaint.starts_with("node_memory_")
-        && complaint.ends_with("metric names should be written in 'snake_case' not 'camelCase'")
+    let has_kernels_name =
+        ["node_memory_", "node_netstat_", "node_sockstat_"].iter().any(|begin| complaint.starts_with(begin));
+    has_kernels_name && complaint.ends_with("metric names should be written in 'snake_case' not 'camelCase'")
+        || complaint.starts_with("node_entropy_")
+            && complaint.ends_with("use base unit \"bytes\" instead of \"bits\"")
 }
 
 fn metrics(running: &Running) -> String {

@@ -15,6 +15,7 @@ struct Stage {
     http: [String; 2],
     link: [String; 2],
     hubs: [Option<Running>; 2],
+    nodes: Vec<&'static str>,
     agents: Vec<Ended>,
 }
 
@@ -23,18 +24,29 @@ const NODES: [&str; 2] = ["n1", "n2"];
 impl Stage {
     /// Agents go back to the first hub after this time.
     fn new(failback_after: &str) -> Self {
-        let (http, link) = ([free_port(), free_port()], [free_port(), free_port()]);
-        let mut stage = Stage { http, link, hubs: [None, None], agents: Vec::new() };
-        stage.start(0);
-        stage.start(1);
-        let hubs = stage.link.join(",");
+        let mut stage = Stage::empty();
         for node in NODES {
-            let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", failback_after];
-            let more = ["--sources", "loadavg", "--base-rate", "10Hz", "--ring", "16MiB", "--insecure"];
-            stage.agents.push(Ended::start_silent(&mut khz(&[&words[..], &more].concat())));
+            stage.add(node, &stage.link.join(","), failback_after);
         }
         stage.await_all_at(0);
         stage
+    }
+
+    /// Hubs without agents.
+    fn empty() -> Self {
+        let (http, link) = ([free_port(), free_port()], [free_port(), free_port()]);
+        let mut stage = Stage { http, link, hubs: [None, None], nodes: Vec::new(), agents: Vec::new() };
+        stage.start(0);
+        stage.start(1);
+        stage
+    }
+
+    /// An agent with these hubs.
+    fn add(&mut self, node: &'static str, hubs: &str, failback_after: &str) {
+        let words = ["agent", "--node", node, "--hub", hubs, "--failback-after", failback_after];
+        let more = ["--sources", "loadavg", "--base-rate", "10Hz", "--ring", "16MiB", "--insecure"];
+        self.agents.push(Ended::start_silent(&mut khz(&[&words[..], &more].concat())));
+        self.nodes.push(node);
     }
 
     fn start(&mut self, number: usize) {
@@ -44,9 +56,13 @@ impl Stage {
     }
 
     fn await_all_at(&self, number: usize) {
-        until(PATIENCE, "all agents are at that hub", || {
+        self.await_at(number, &self.nodes);
+    }
+
+    fn await_at(&self, number: usize, nodes: &[&str]) {
+        until(PATIENCE, "the agents are at that hub", || {
             let table = out(&khz(&["nodes", "--server", &self.http[number]]).output().unwrap());
-            NODES.iter().all(|node| table.contains(&format!("{node}    up")))
+            nodes.iter().all(|node| table.contains(&format!("{node}    up")))
         });
     }
 
@@ -124,6 +140,98 @@ fn a_recording_goes_back_with_its_nodes_and_is_whole() {
     }
 }
 
+/// The faster lane of a node that is at the other hub than the recorder goes on, and the recorder gets its rows when the node is back.
+#[test]
+fn a_recording_gets_the_rows_of_a_node_that_stays_at_the_second_hub_for_longer_than_a_lane_lives_on() {
+    let mut stage = Stage::empty();
+    let hubs = stage.link.join(",");
+    for (node, failback_after) in [("n1", "2s"), ("n2", "2s"), ("n3", "0s")] {
+        stage.add(node, &hubs, failback_after);
+    }
+    stage.kill_first();
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("fail-back-3-{}.khzt", std::process::id()));
+    let path = file.to_str().unwrap().to_owned();
+    let words = ["record", "load.1m", "--rate", "50", "--hub", &hubs, "--insecure", "-q", "-o", &path];
+    let mut record = Ended::start(&mut khz(&words));
+    let mut lines = BufReader::new(record.0.stderr.take().unwrap());
+    stage.start(0);
+    stage.await_at(0, &["n1", "n2"]);
+    await_line(&mut lines, &format!("leaves for {}", stage.link[0]));
+    let rates = |number: usize| out(&khz(&["nodes", "--server", &stage.http[number]]).output().unwrap());
+    // Longer than a lane lives on without a reader.
+    std::thread::sleep(Duration::from_secs(13));
+    let table = rates(1);
+    assert!(table.lines().any(|line| line.starts_with("n3 ") && line.contains("+50Hz")), "{table}");
+    stage.hubs[1] = None;
+    stage.await_all_at(0);
+    signal(&record.0, "INT");
+    let mut message = String::new();
+    lines.read_to_string(&mut message).unwrap();
+    let status = record.0.wait().unwrap();
+    let rows = khz(&["export", &path]).output().unwrap();
+    let _ = std::fs::remove_file(&file);
+    assert_eq!(status.code(), Some(0), "{message}");
+    assert_eq!(code(&rows), 0, "{}", err(&rows));
+    let times: Vec<&str> = times_of(&rows, "n3");
+    let all: std::collections::HashSet<&&str> = times.iter().collect();
+    assert_eq!(all.len(), times.len(), "no row comes twice");
+    assert!(!out(&rows).contains("missing"), "{}", out(&rows));
+}
+
+/// A node was at the other hub when the recording began, and comes later: its rows since the begin come with it, in the lane that was
+/// opened for the recording as well as in the base lane; none from before the begin does.
+#[test]
+fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_began() {
+    let mut stage = Stage::empty();
+    let [first, second] = stage.link.clone();
+    stage.add("n1", &format!("{second},{first}"), "0s");
+    stage.add("n2", &format!("{first},{second}"), "0s");
+    stage.await_at(1, &["n1"]);
+    stage.await_at(0, &["n2"]);
+    // The agent has rows from before.
+    std::thread::sleep(Duration::from_secs(5));
+    let record = |rate: &str| {
+        let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("fail-back-5-{rate}-{}.khzt", std::process::id()));
+        let hubs = format!("{first},{second}");
+        let words = ["record", "n*:load.1m", "--rate", rate, "--hub", &hubs, "--insecure", "-q", "-o"];
+        let mut record = Ended::start(&mut khz(&[&words[..], &[file.to_str().unwrap()]].concat()));
+        let lines = BufReader::new(record.0.stderr.take().unwrap());
+        (record, lines, file)
+    };
+    let recordings = ["50", "10"].map(record);
+    let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    let size = |file: &std::path::Path| std::fs::metadata(file).map_or(0, |about| about.len());
+    until(PATIENCE, "the recordings have begun", || recordings.iter().all(|(_, _, file)| size(file) > 0));
+    std::thread::sleep(Duration::from_secs(5));
+    stage.hubs[1] = None;
+    stage.await_all_at(0);
+    std::thread::sleep(Duration::from_secs(3));
+    for ((mut record, mut lines, file), rate) in recordings.into_iter().zip([50.0, 10.0]) {
+        signal(&record.0, "INT");
+        let mut message = String::new();
+        lines.read_to_string(&mut message).unwrap();
+        assert_eq!(record.0.wait().unwrap().code(), Some(0), "{message}");
+        let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(code(&rows), 0, "{}", err(&rows));
+        let times: Vec<f64> = times_of(&rows, "n1").iter().filter_map(|time| time.parse().ok()).collect();
+        let (oldest, newest) = (times[0], times[times.len() - 1]);
+        assert!((oldest - begun).abs() < 2.0, "{rate} Hz: from {oldest} on, begun at {begun}: {message}");
+        let expected = (newest - oldest) * rate;
+        let count = times.len() as f64;
+        assert!((count - expected).abs() < expected / 10.0 + 2.0, "{rate} Hz: {count} rows of {expected}");
+    }
+}
+
+/// The times of a node's rows.
+fn times_of<'a>(rows: &'a std::process::Output, node: &str) -> Vec<&'a str> {
+    let text = std::str::from_utf8(&rows.stdout).unwrap();
+    let of_node = text.lines().filter(|line| line.split(',').any(|cell| cell == node));
+    of_node.filter_map(|line| line.split(',').next()).collect()
+}
+
 #[test]
 fn a_watch_goes_back_with_its_node() {
     let mut stage = Stage::new("2s");
@@ -156,4 +264,49 @@ fn readers_find_nodes_that_stay_at_the_second_hub_though_the_first_is_back() {
     let both = stage.both();
     let watch = khz(&["watch", "n1:load.1m", "--count", "3", "--server", &both]).output().unwrap();
     assert_eq!(out(&watch).lines().filter(|line| line.contains("\tn1\t")).count(), 3, "{}", err(&watch));
+}
+
+#[test]
+fn a_recording_names_the_nodes_that_are_at_another_hub_of_its_list() {
+    let mut stage = Stage::empty();
+    let [first, second] = stage.link.clone();
+    stage.add("n1", &format!("{first},{second}"), "0s");
+    stage.add("n2", &format!("{second},{first}"), "0s");
+    stage.await_at(0, &["n1"]);
+    stage.await_at(1, &["n2"]);
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("fail-back-4-{}.khzt", std::process::id()));
+    let path = file.to_str().unwrap();
+    for pattern in ["n*:load.1m", "n[1-2]:load.1m"] {
+        let words = ["record", pattern, "--rate", "10", "--for", "1s", "--hub", &format!("{first},{second}")];
+        let record = khz(&[&words[..], &["--insecure", "-q", "-o", path]].concat()).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        let said = err(&record);
+        assert_eq!(code(&record), 3, "{said}");
+        assert!(said.contains(&format!("n2 was at {second}")), "{said}");
+        assert!(!said.contains("no node is called") && !said.contains("no answer"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_that_stood_still_comes_back_to_the_hub_that_it_prefers() {
+    let mut stage = Stage::empty();
+    stage.add("n1", &stage.link.join(","), "1h");
+    stage.await_all_at(0);
+    // A connection that was good for 10 s.
+    let rows = || {
+        let nodes = khz(&["nodes", "--json", "--server", &stage.http[0]]).output().unwrap();
+        let node: serde_json::Value = serde_json::from_str(out(&nodes).trim()).unwrap();
+        node["lanes"][0]["rows"].as_u64().unwrap_or(0)
+    };
+    until(PATIENCE, "it has sent rows for some seconds", || rows() > 120);
+    signal(&stage.agents[0].0, "STOP");
+    until(PATIENCE, "its hub has given it up", || {
+        let table = out(&khz(&["nodes", "--server", &stage.http[0]]).output().unwrap());
+        table.contains("n1    down")
+    });
+    signal(&stage.agents[0].0, "CONT");
+    stage.await_all_at(0);
+    let second = khz(&["nodes", "--server", &stage.http[1]]).output().unwrap();
+    assert!(!out(&second).contains("n1"), "{}", out(&second));
 }

@@ -262,18 +262,53 @@ fn a_hub_that_was_away_for_long_gets_the_rows_of_the_first_minute_and_says_for_w
     end_by(hub, "KILL");
     std::thread::sleep(LONG_OUTAGE);
     let hub = place.hub(&[]);
-    let begun_again = |counts: &[u64]| counts.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 1);
-    until(PATIENCE, "rows of the lane that is over, and of the one that is not", || {
-        begun_again(&counts(&hub)).is_some_and(|at| at >= 600)
-    });
-    let all = counts(&hub);
-    let (former, present) = all.split_at(begun_again(&all).unwrap());
-    assert_whole(former, "the lane that is over");
-    assert_whole(present, "the lane that began when the hub was back");
+    assert_both_lanes(&|| counts(&hub), "the lane that began when the hub was back");
     let shown = || out(&ask(&hub, &["channel", "show", "count"]));
-    until(PATIENCE, "the time without rows", || shown().contains("n1: no hub was there: it has no rows of "));
+    until(PATIENCE, "the time without rows", || {
+        shown().contains("n1: no hub that keeps it was there: it has no rows of ")
+    });
     // The lane that is over is not among those of the node for long.
     until(PATIENCE, "its end", || !out(&ask(&hub, &["nodes", "n1", "--json"])).contains("former"));
+}
+
+/// Waits for a minute of rows of the lane that is over, and for some of the one that began later; both are whole.
+fn assert_both_lanes(counts: &dyn Fn() -> Vec<u64>, later: &str) {
+    let begun_again = |counts: &[u64]| counts.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 1);
+    until(PATIENCE, "rows of the lane that is over, and of the one that is not", || {
+        begun_again(&counts()).is_some_and(|at| at >= 600)
+    });
+    let all = counts();
+    let (former, present) = all.split_at(begun_again(&all).unwrap());
+    assert_whole(former, "the lane that is over");
+    assert_whole(present, later);
+}
+
+#[test]
+fn a_hub_whose_node_was_at_another_one_gets_the_rows_of_the_first_minute_and_hears_of_the_time_without_rows()
+{
+    let (place, elsewhere) = (Place::new("first"), Place::new("second"));
+    let hub = place.hub(&["--insecure"]);
+    // It does not know the channel, and its readers want something else of the node.
+    let other = elsewhere.hub(&["--insecure"]);
+    let links = format!("{},{}", place.link, elsewhere.link);
+    let words = ["agent", "--node", "n1", "--hub", &links, "--failback-after", "1s"];
+    let more = ["--sources", "loadavg,meminfo,uptime"];
+    let _agent = Ended::start_silent(&mut hub.beside(&[&words[..], &more].concat()));
+    let is_up = |hub: &Running| out(&ask(hub, &["nodes", "n1", "--json"])).contains("\"state\":\"up\"");
+    until(PATIENCE, "the agent is up", || is_up(&hub));
+    count_rows(&hub, "10Hz");
+    let counts = |hub: &Running| values(hub, "n1:channel.count");
+    until(PATIENCE, "rows of the channel are stored", || counts(&hub).len() >= 20);
+    end_by(hub, "KILL");
+    until(PATIENCE, "the agent is at the other hub", || is_up(&other));
+    let words = ["watch", "n1:load.1m", "--rate", "5Hz", "--server", &other.url];
+    let _reader = Ended::start_silent(&mut khz(&words));
+    std::thread::sleep(LONG_OUTAGE);
+    let hub = place.hub(&["--insecure"]);
+    assert_both_lanes(&|| counts(&hub), "the lane that began when the node was back");
+    let shown = || out(&ask(&hub, &["channel", "show", "count"]));
+    let text = "n1: no hub that keeps it was there: it has no rows of ";
+    until(PATIENCE, "the time without rows", || shown().contains(text));
 }
 
 #[test]

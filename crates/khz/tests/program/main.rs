@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod actions;
+mod beside_node_exporter;
 mod bind;
 mod certs;
 mod channels;
@@ -22,6 +23,7 @@ mod kept;
 mod link;
 mod live;
 mod memory;
+mod node_exporter;
 mod parquet;
 mod past;
 mod process;
@@ -39,6 +41,7 @@ mod ring;
 mod ring_place;
 mod roles;
 mod rrd;
+mod rrdtools_tests;
 mod rules;
 mod rules_at_nodes;
 mod scores;

@@ -110,6 +110,23 @@ fn a_hub_that_was_restarted_says_who_is_down_who_left_and_who_is_missing() {
     let followed = place.ask(&["watch", "n[1-4]:load.1m", "--for", "100ms"]);
     let message = err(&followed);
     assert!(message.contains("khz: down: n[2,4]\nkhz: left: n1\nkhz: never seen: n3\n"), "{message}");
+    assert_eq!(code(&followed), 3, "{message}");
+}
+
+#[test]
+fn a_watch_shows_no_old_rows_of_a_node_that_is_down() {
+    let place = Place::new("watch-down");
+    let hub = place.hub(&[]);
+    let (n1, _n2) = (agent(&hub, "n1"), agent(&hub, "n2"));
+    place.until("n1 up, n2 up");
+    n1.end("KILL");
+    place.until("n1 down, n2 up");
+    let one = place.ask(&["watch", "n1:load.1m", "--for", "1500ms", "--json"]);
+    assert_eq!((code(&one), out(&one).as_str()), (3, ""), "{}", err(&one));
+    assert!(err(&one).contains("no answer from n1"), "{}", err(&one));
+    let both = place.ask(&["watch", "load.1m", "--for", "3s", "--json"]);
+    assert_eq!(code(&both), 0, "who names no node waits for none: {}", err(&both));
+    assert!(out(&both).contains("\"n2\"") && !out(&both).contains("\"n1\""), "{}", out(&both));
 }
 
 #[test]
@@ -159,21 +176,40 @@ fn nodes_are_forgotten_by_operators_where_they_are_not_there() {
     assert_eq!(code(&refused), 1);
     assert_eq!(
         err(&refused),
-        "khz: n2: it is up; a node that is there cannot be forgotten; \
-         n9: it was never seen, and the setting `nodes` expects it\n"
+        "khz: n2: still up; only nodes that are gone can be forgotten; \
+         n9: never seen, and expected by the setting `nodes`\n"
     );
     let some = place.ask(&["nodes", "forget", "n[1-3],m7"]);
     assert_eq!(out(&some), "forgotten: n[1,3]\nexpected, and missing from now on: n1\n");
     assert_eq!(
         (code(&some), err(&some).as_str()),
-        (3, "khz: n2: it is up; a node that is there cannot be forgotten\nkhz: no node is called m7\n")
+        (3, "khz: n2: still up; only nodes that are gone can be forgotten\nkhz: no node is called m7\n")
     );
     assert_eq!(place.states(), "n1 missing, n2 up, n9 missing");
+    let before = run(&["nodes", "--run-dir", place.0.join("run").to_str().unwrap(), "forget", "n3"]);
+    assert_eq!((code(&before), err(&before).contains("no node is called n3")), (1, true), "{}", err(&before));
     let nobody = place.ask(&["nodes", "forget", "n3"]);
     assert_eq!(
         (code(&nobody), err(&nobody).as_str()),
         (1, "khz: no node is called n3 (there are n[1-2,9])\n")
     );
+}
+
+#[test]
+fn a_forgotten_node_stays_forgotten_though_the_hub_is_killed_as_soon_as_it_has_said_so() {
+    let place = Place::new("forgotten");
+    let mut hub = place.hub(&[]);
+    for name in ["n1", "n2", "n3"] {
+        let gone = agent(&hub, name);
+        place.until(&format!("{name} up"));
+        gone.end("TERM");
+        place.until(&format!("{name} left"));
+        let forgotten = place.ask(&["nodes", "forget", name]);
+        assert_eq!(out(&forgotten), format!("forgotten: {name}\n"), "{}", err(&forgotten));
+        hub.end("KILL");
+        hub = place.hub(&[]);
+        assert_eq!(place.states(), "", "{name}");
+    }
 }
 
 #[test]
@@ -213,13 +249,14 @@ fn a_damaged_roster_is_named_with_its_line_and_a_place_that_cannot_be_used_is_a_
     let place = Place::new("damaged");
     std::fs::create_dir_all(place.state()).unwrap();
     let file = place.state().join("roster.jsonl");
-    let head = "{\"khz_roster\":1,\"hub\":\"hub\",\"nodes\":2}\n";
+    let head = "{\"khz_roster\":1,\"hub\":\"hub\",\"nodes\":4}\n";
     let n1 = "{\"node\":\"n1\",\"state\":\"up\",\"heard\":\"1763690000.5\",\"since\":\"1763690000\"}\n";
-    std::fs::write(&file, format!("{head}{n1}{{\"node\":\n")).unwrap();
+    std::fs::write(&file, format!("{head}{n1}{{\"node\":\n?\n?\n")).unwrap();
     let hub = place.hub(&[]);
     assert_eq!(place.states(), "n1 down");
     let (_, message) = hub.end("TERM");
     let expected = format!("{}:3: it is no JSON", file.display());
+    assert!(message.contains("(the first of 3 places)"), "{message}");
     assert!(message.contains(&expected) && message.contains("roster.jsonl.damaged"), "{message}");
 
     let mut command =

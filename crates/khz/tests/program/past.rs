@@ -115,6 +115,30 @@ fn the_past_is_read_by_every_command_that_reads_it() {
         let sentence = "the store has nothing of n1:lod.1m (did you mean n1:load.1m?) ";
         assert!(err(&missed).contains(sentence), "{words:?}: {}", err(&missed));
     }
+    // So is a host of a list beside others.
+    let rows = place.0.join("some.khzt");
+    for words in [
+        &["get", "n[1,77]:load.1m", "--at", "now"][..],
+        &["export", "--from", "-10s", "-m", "n[1,77]:load.1m"],
+        &["watch", "n[1,77]:load.1m", "--from", "-10s", "--speed", "0"],
+        &[
+            "plot",
+            "--from",
+            "-10s",
+            "-m",
+            "n[1,77]:load.1m",
+            "-o",
+            place.0.join("some.svg").to_str().unwrap(),
+        ],
+        &["record", "n[1,77]:load.1m", "--from", "-10s", "-o", rows.to_str().unwrap()],
+    ] {
+        let some = ask(words);
+        assert_eq!(code(&some), 3, "{words:?}: {}", err(&some));
+        assert!(err(&some).contains("the store has nothing of n77:load.1m"), "{words:?}: {}", err(&some));
+    }
+    let listed = ask(&["catalog", "n[1,77]:load.1m"]);
+    assert_eq!((code(&listed), out(&listed).contains("load.1m")), (3, true), "{}", err(&listed));
+    assert!(err(&listed).contains("no node is called n77"), "{}", err(&listed));
     let other = ask(&["watch", "n1:load.1m", "nn1:load.1m", "--from", "-10s", "--speed", "0"]);
     assert_eq!(code(&other), 3, "{}", err(&other));
     assert!(err(&other).contains("nothing of nn1:load.1m (did you mean n1?) in"), "{}", err(&other));

@@ -143,6 +143,14 @@ fn khz_query_prints_a_table_a_plot_or_json_and_points_at_errors() {
     assert!(err(&wrong).contains("parse error"), "{}", err(&wrong));
     let nobody = run(&["query", "up", "--url", "http://127.0.0.1:1/prometheus"]);
     assert_eq!(code(&nobody), 1);
+    assert!(err(&nobody).contains("no answer from http://127.0.0.1:1/prometheus: "), "{}", err(&nobody));
+    let weeks = ask(&["vector(7)", "--range", "2w", "--step", "1w", "--json"]);
+    assert_eq!(out(&weeks).matches("\"7\"").count(), 3, "{}", err(&weeks));
+    let own = ask(&["sum(load.1m)"]);
+    assert_eq!(code(&own), 2);
+    assert!(err(&own).contains("{\"load.1m\"}"), "{}", err(&own));
+    let empty = ask(&[""]);
+    assert!(code(&empty) == 2 && err(&empty).contains("the query is empty"), "{}", err(&empty));
     let engine = run(&["query", "count(up)", "--url", &cluster.hub.url]);
     assert_eq!(out(&engine).lines().nth(1).map(str::trim_end), Some("{}          2"), "{}", err(&engine));
 }

@@ -20,6 +20,7 @@ static TOP: KernelFile = KernelFile {
     name: "top",
     path: "proc/top",
     pieces: Pieces::Whole,
+    only_base: false,
     scalars: &[],
     groups: &[Group { label: "rank", entries: ENTRIES, total_of: &[], instance_labels: &[] }],
     parse,

@@ -69,6 +69,39 @@ fn a_recording_without_a_name_keeps_the_one_before() {
 }
 
 #[test]
+fn two_recorders_do_not_share_a_file_and_one_that_has_lost_its_file_says_so() {
+    let folder = folder("shared");
+    let begin = |more: &[&str], name: &str| {
+        let words = ["record", "--direct", "--quiet", "--rate", "20", "mem.free", "--for", "30s"];
+        let mut command = khz(&[&words[..], more].concat());
+        let child = command.current_dir(&folder).stderr(Stdio::piped()).spawn().unwrap();
+        let path = folder.join(name);
+        let end = Instant::now() + Duration::from_secs(30);
+        while std::fs::metadata(&path).map_or(0, |about| about.len()) == 0 {
+            assert!(Instant::now() < end, "{name} is not there");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        child
+    };
+    for (more, name) in [(&["-o", "x.khzt"][..], "x.khzt"), (&[], "recording.khzt")] {
+        let first = begin(more, name);
+        let words = ["record", "--direct", "--quiet", "mem.free", "--for", "1s"];
+        let second = khz(&[&words[..], more].concat()).current_dir(&folder).output().unwrap();
+        assert_eq!(code(&second), 1, "{}", err(&second));
+        assert!(
+            err(&second).contains(&format!("{name} is being recorded by another khz")),
+            "{}",
+            err(&second)
+        );
+        assert!(!folder.join("recording.old.khzt").exists(), "it has not been renamed");
+        std::fs::remove_file(folder.join(name)).unwrap();
+        let ended = first.wait_with_output().unwrap();
+        assert_eq!(code(&ended), 1, "{}", err(&ended));
+        assert!(err(&ended).contains("somebody has removed or replaced"), "{}", err(&ended));
+    }
+}
+
+#[test]
 fn parameters_may_come_from_a_file() {
     let folder = folder("parameters");
     let (path, params) = (folder.join("run.khzt"), folder.join("run.toml"));

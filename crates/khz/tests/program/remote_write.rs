@@ -436,3 +436,31 @@ fn a_cursor_that_is_in_use_or_damaged_and_a_hub_without_a_store_are_refused() {
     assert!(message.contains("vm.lock is in use"), "{message}");
     drop(held);
 }
+
+#[test]
+fn a_hub_that_could_send_nothing_is_refused_and_one_that_is_early_waits_for_the_one_before() {
+    let place = Place::new("remote-second");
+    let config = place.file("khz.toml", "[[remote_write]]\nurl = \"http://127.0.0.1:1/w\"\n");
+    let hub = |number: u32| {
+        let words = ["hub", "--config", &config, "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0"];
+        let mut command = khz(&[&words[..], &["--node", "hub"]].concat());
+        command.env("KHZ_RUN_DIR", place.0.join(format!("run{number}")));
+        command.env("KHZ_STATE_DIR", place.0.join("state"));
+        command
+    };
+    let first = Running::of(hub(1));
+    let in_use = |hub: &Running| format!("is in use by process {}", hub.child.id());
+    let second = hub(2).output().unwrap();
+    assert_eq!(crate::process::code(&second), 1, "{}", err(&second));
+    assert!(
+        err(&second).contains(&in_use(&first)) && err(&second).contains("remote_write"),
+        "{}",
+        err(&second)
+    );
+    let command = hub(3);
+    let waiting = std::thread::spawn(move || Running::of(command));
+    assert_eq!(first.end("TERM").0, Some(0));
+    let third = waiting.join().unwrap();
+    let fourth = hub(4).output().unwrap();
+    assert!(err(&fourth).contains(&in_use(&third)), "{}", err(&fourth));
+}

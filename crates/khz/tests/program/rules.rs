@@ -9,6 +9,7 @@ use crate::exposition::get_at;
 use crate::process::{Running, code, err, khz, out, until};
 use crate::remote_write::Place;
 use crate::text::free_port;
+use crate::watched::signal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -137,6 +138,103 @@ fn a_hub_evaluates_rules_records_what_they_give_and_tells_people() {
     until(PATIENCE, "the alert is resolved when its node is down", || !fires(&hub));
 }
 
+/// Alerts that the hub judges: of a node, and of none.
+const OF_HUB: &str = "groups:
+- name: memory
+  interval: 1s
+  rules:
+  - alert: OfNode
+    expr: 'node_load1{instance=~\".+\"} >= 0'
+    labels: {severity: info}
+    annotations: {khz_actions: act}
+  - alert: OfNone
+    expr: 'sum(node_load1) >= 0'
+    labels: {severity: info}
+    annotations: {khz_actions: act}
+";
+
+/// What is added to the configuration for actions: each run leaves the name of its alert in a file.
+fn acts(place: &Place) -> String {
+    let acted = place.0.join("acted");
+    format!(
+        "[actions.act]\nexec = [\"/bin/sh\", \"-c\", \"echo $KHZ_ALERT_NAME >> {}\"]\nper_hour = 60\ncooldown = \"0s\"\n",
+        acted.display()
+    )
+}
+
+/// The alerts that were acted on, sorted.
+fn acted(place: &Place) -> Vec<String> {
+    let text = std::fs::read_to_string(place.0.join("acted")).unwrap_or_default();
+    let mut names: Vec<String> = text.lines().map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+/// How often rules were evaluated.
+fn evaluations(hub: &Running) -> u64 {
+    let own = get_at(hub, "/metrics");
+    let count = own.lines().find_map(|line| line.strip_prefix("khz_rules_evaluations_total ")?.parse().ok());
+    count.unwrap_or_else(|| panic!("{own}"))
+}
+
+/// Waits until all rules were evaluated some times more.
+fn evaluated(hub: &Running) {
+    let before = evaluations(hub);
+    until(PATIENCE, "rules are evaluated", || evaluations(hub) >= before + 8);
+}
+
+/// Each alert was told and acted on once, and nobody was told of an end.
+fn goes_on(place: &Place) {
+    for name in ["OfNode", "OfNone"] {
+        assert_eq!(told(place, name, "info", "firing"), 1, "{name}");
+        assert_eq!(told(place, name, "info", "resolved"), 0, "{name}");
+    }
+    assert_eq!(acted(place), ["OfNode", "OfNone"]);
+}
+
+/// A hub with two alerts that it judges, of which people were told.
+fn firing(name: &str) -> (Place, Running, Running) {
+    let (place, link) = (Place::new(name), free_port());
+    write_rules(&place, OF_HUB);
+    let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
+    let agent = place.agent(&link, "n1");
+    until(PATIENCE, "both are told and acted on", || {
+        told(&place, "OfNode", "info", "firing") + told(&place, "OfNone", "info", "firing") >= 2
+            && acted(&place).len() >= 2
+    });
+    (place, hub, agent)
+}
+
+/// Lets a process stand still for longer than series live without rows, twice.
+fn halts(process: &Running, hub: &Running) {
+    for _ in 0..2 {
+        signal(&process.child, "STOP");
+        std::thread::sleep(Duration::from_secs(7));
+        signal(&process.child, "CONT");
+        evaluated(hub);
+    }
+}
+
+#[test]
+fn alerts_go_on_when_their_hub_stood_still_longer_than_series_live_without_rows() {
+    let (place, hub, _agent) = firing("rules-halt");
+    halts(&hub, &hub);
+    goes_on(&place);
+    let (_, log) = hub.end("TERM");
+    assert!(log.contains("this hub stood still for"), "{log}");
+}
+
+#[test]
+fn alerts_go_on_when_their_node_stood_still_for_less_than_ten_seconds() {
+    let (place, hub, agent) = firing("rules-silent");
+    halts(&agent, &hub);
+    goes_on(&place);
+    drop(agent);
+    until(PATIENCE, "and they end when the node is gone", || {
+        told(&place, "OfNode", "info", "resolved") + told(&place, "OfNone", "info", "resolved") >= 2
+    });
+}
+
 /// A query as part of a URL.
 fn coded(query: &str) -> String {
     query.bytes().map(|byte| format!("%{byte:02X}")).collect()
@@ -259,8 +357,9 @@ fn clients_choose_rules_by_their_labels_and_take_groups_in_parts() {
     for (selector, expected) in [
         ("{severity=\"page\"}", &["Red", "red"][..]),
         ("{severity=~\"i.*\"}", &["Blue"]),
-        // A label with a template is unknown.
-        ("{severity=\"page\",text=\"7\"}", &["Red"]),
+        // A template is its text, as in Prometheus.
+        ("{severity=\"page\",text=\"7\"}", &[]),
+        ("{severity=\"page\",text=~\".*value.*\"}", &["Red"]),
         ("{severity=\"none\"}", &[]),
     ] {
         assert_eq!(names(&answer(&format!("match[]={}", coded(selector)))), expected, "{selector}");
@@ -411,4 +510,62 @@ fn a_state_directory_that_takes_no_more_and_long_labels_do_not_fill_the_log() {
     assert!((1..=2).contains(&count("scores of rules would be older")), "{log}");
     assert_eq!(count("fires, at 1"), 4, "{log}");
     assert!(log.lines().all(|line| line.len() < 2_000), "{log}");
+}
+
+#[test]
+fn a_file_that_is_missing_is_named_beside_the_errors_of_the_others_for_people_and_for_programs() {
+    let place = Place::new("rules-missing");
+    let bad = place.file("bad.yml", "groups: [{name: g, rules: [{alert: A, expr: '1 +'}]}]");
+    let missing = place.0.join("missing.yml").to_str().unwrap().to_owned();
+    for command in ["check", "show"] {
+        let said = khz(&["rules", command, &missing, &bad]).output().unwrap();
+        assert_eq!(code(&said), 1, "{command}");
+        let lines = err(&said);
+        assert!(lines.contains("missing.yml: it cannot be read: No such file"), "{command}: {lines}");
+        assert!(lines.contains("bad.yml:1:"), "{command}: {lines}");
+    }
+    // A file of tests is read alone, and names rule files of its own.
+    let none = place.0.join("none");
+    std::fs::create_dir(&none).unwrap();
+    for (words, paths) in [
+        (&["check", &missing, &bad][..], &["missing.yml", "bad.yml"][..]),
+        (&["show", &missing, &bad], &["missing.yml", "bad.yml"]),
+        (&["test", &missing], &["missing.yml"]),
+        (&["check", none.to_str().unwrap()], &[""]),
+    ] {
+        let said = khz(&[&["rules"], words, &["--json"]].concat()).output().unwrap();
+        assert_eq!((code(&said), err(&said)), (1, String::new()), "{words:?}");
+        let said = out(&said);
+        let objects: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_of = |object: &Value, path: &str| object["path"].as_str().unwrap_or_default().ends_with(path);
+        let named = objects.iter().zip(paths).all(|(object, path)| is_of(object, path));
+        assert!(named && objects.len() == paths.len(), "{words:?}: {said}");
+        assert!(objects.iter().all(|object| object["severity"] == "error"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn without_a_hub_the_error_names_the_run_directory_that_was_meant() {
+    let place = Place::new("rules-nobody");
+    let directory = place.0.join("nobody");
+    let mut command = khz(&["rules", "reload", "--run-dir", directory.to_str().unwrap()]);
+    let said = command.env("KHZ_LISTEN", free_port()).output().unwrap();
+    let text = err(&said);
+    let expected = format!("nor at a local socket in {}", directory.display());
+    assert!(code(&said) == 1 && text.contains(&expected), "{text}");
+    let said = command.env("KHZ_LISTEN", "none").output().unwrap();
+    let text = err(&said);
+    assert!(text.contains(&format!("no khz answers at a local socket in {}", directory.display())), "{text}");
+}
+
+#[test]
+fn a_daemon_without_an_http_address_answers_at_its_local_socket_only() {
+    for words in [&["agent", "--hub", "127.0.0.1:1"][..], &["hub", "--link-listen", "127.0.0.1:0"], &[]] {
+        let daemon = Running::of(khz(&[words, &["--node", "n1", "--listen", "none"]].concat()));
+        assert!(!daemon.line.contains("http"), "{}", daemon.line);
+        let said = daemon.beside(&["nodes"]).output().unwrap();
+        assert_eq!(code(&said), 0, "{words:?}: {}", err(&said));
+    }
+    let refused = khz(&["hub", "--link-listen", "none"]).output().unwrap();
+    assert!(err(&refused).contains("agents report there"), "{}", err(&refused));
 }

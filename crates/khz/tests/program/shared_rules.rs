@@ -9,6 +9,7 @@ use crate::exposition::get_at;
 use crate::process::{Running, code, err, khz, until};
 use crate::remote_write::Place;
 use crate::text::free_port;
+use crate::watched::signal;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -336,4 +337,72 @@ fn a_node_that_has_only_moved_to_the_other_hub_is_no_failure_at_the_hub_that_was
     until(PATIENCE, "the node that is nowhere has failed", || scores()["failures"] != 0);
     let last = scores();
     assert_eq!((&last["failures"], &last["unforetold"][0]["node"]), (&1.into(), &"n2".into()), "{last}");
+}
+
+#[test]
+fn a_hub_that_comes_back_alone_knows_what_the_other_one_has_told_and_done() {
+    let stage = Stage::new("rules-both-down", RULES);
+    let (first, second) = (stage.hub(0), stage.hub(1));
+    let agent = stage.agent("n1", &stage.link);
+    let all = ["AtHub", "AtNode", "OfNoNode"].map(str::to_owned).to_vec();
+    until(PATIENCE, "three fire at the first hub, people are told, and actions act", || {
+        publish(&agent, "phase=5");
+        alerts(&first).len() == 4 && stage.told(0, "firing") == all && stage.acted(0) == all
+    });
+    let before = alerts(&first);
+    evaluated(&first, || publish(&agent, "phase=5"));
+    until(PATIENCE, "the second hub has heard the last word of the first", || {
+        publish(&agent, "phase=5");
+        has_heard(&second, &first)
+    });
+    // As when the power fails; the first hub never comes back.
+    drop(second);
+    drop(first);
+    let second = stage.hub(1);
+    until(PATIENCE, "the alerts go on at the second hub, since when they were there", || {
+        publish(&agent, "phase=5");
+        alerts(&second) == before
+    });
+    evaluated(&second, || publish(&agent, "phase=5"));
+    assert_eq!((stage.told(1, "firing"), stage.acted(1)), (vec![], vec![]), "the first hub did both");
+    until(PATIENCE, "the second hub tells that they are over", || {
+        publish(&agent, "phase=1");
+        stage.told(1, "resolved") == ["AtNode", "OfNoNode"]
+    });
+}
+
+#[test]
+fn a_hub_that_stood_still_asks_the_other_one_before_it_tells_anything() {
+    let stage = Stage::new("rules-stood-still", RULES);
+    let (first, second) = (stage.hub(0), stage.hub(1));
+    let agent = stage.agent_back_after("n1", &stage.link, "10m");
+    let all = ["AtHub", "AtNode", "OfNoNode"].map(str::to_owned).to_vec();
+    until(PATIENCE, "three fire at the first hub, people are told, and actions act", || {
+        publish(&agent, "phase=5");
+        alerts(&first).len() == 4 && stage.told(0, "firing") == all && stage.acted(0) == all
+    });
+    evaluated(&first, || publish(&agent, "phase=5"));
+    until(PATIENCE, "the second hub has heard the last word of the first", || {
+        publish(&agent, "phase=5");
+        has_heard(&second, &first)
+    });
+    signal(&first.child, "STOP");
+    until(PATIENCE, "the second hub tells that they are over", || {
+        publish(&agent, "phase=1");
+        stage.told(1, "resolved") == ["AtNode", "OfNoNode"]
+    });
+    signal(&first.child, "CONT");
+    until(PATIENCE, "the first hub answers again", || {
+        publish(&agent, "phase=1");
+        has_heard(&first, &second) && has_heard(&second, &first)
+    });
+    evaluated(&first, || publish(&agent, "phase=1"));
+    // Messages wait for less.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(stage.told(0, "resolved"), Vec::<String>::new(), "the second hub has told people");
+    let over = ["AtNode", "OfNoNode"].map(str::to_owned).to_vec();
+    assert_eq!((stage.told(1, "firing"), stage.told(1, "resolved")), (vec![], over));
+    assert_eq!((stage.told(0, "firing"), stage.acted(0), stage.acted(1)), (all.clone(), all, vec![]));
+    let (_, log) = first.end("TERM");
+    assert!(log.contains("this hub stood still for"), "{log}");
 }

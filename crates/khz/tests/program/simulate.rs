@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::process::{Ended, Running, err, khz, out, until};
+use crate::process::{Ended, Running, code, err, khz, out, until};
+use crate::text::free_port;
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -129,4 +130,15 @@ fn nodes_with_faults_show_them_fall_silent_and_come_back_while_others_are_as_eve
         assert!(err(&refused).contains(problem), "{}", err(&refused));
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_simulation_whose_nodes_the_hub_never_accepts_fails_and_says_why_once() {
+    let nowhere = format!("127.0.0.1:{}", free_port().rsplit_once(':').unwrap().1);
+    let words = ["simulate", "--nodes", "3", "--rate", "10Hz", "--for", "2s", "--hub", &nowhere];
+    let output = khz(&words).output().unwrap();
+    let said = err(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert_eq!(said.matches("refused").count(), 1, "{said}");
+    assert!(said.contains("has accepted no node"), "{said}");
 }

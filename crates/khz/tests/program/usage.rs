@@ -54,7 +54,7 @@ fn help_fits_a_terminal_of_80_columns() {
     assert!(commands.len() > 20, "{commands:?}");
     let mut asked: Vec<Vec<&str>> = commands.iter().map(|command| vec![command.as_str()]).collect();
     asked.extend([vec![], vec!["ring", "show"], vec!["ring", "export"], vec!["certs", "token"]]);
-    asked.extend([vec!["rrd", "create"], vec!["rrd", "doctor"]]);
+    asked.extend(["create", "doctor", "plan", "simulate"].map(|command| vec!["rrd", command]));
     let of_channels = ["create", "set", "list", "show", "rm", "watch"];
     asked.extend(of_channels.map(|command| vec!["channel", command]));
     asked.extend(["check", "test", "show"].map(|command| vec!["rules", command]));

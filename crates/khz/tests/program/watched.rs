@@ -175,7 +175,8 @@ fn a_watch_says_at_its_start_that_no_node_is_up() {
     hub.end("TERM");
     let hub = Running::start_hub(&words);
     let message = watch(&hub);
-    assert_eq!(message, "khz: down: n1\nkhz: rows come when one of these nodes is back\n");
+    let expected = "khz: down: n1\nkhz: rows come when one of these nodes is back\nkhz: no answer from n1\n";
+    assert_eq!(message, expected);
     drop(hub);
     let _ = std::fs::remove_dir_all(&state);
 }

@@ -253,7 +253,9 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let is_local = |i: usize| own_rate(i).is_none() && !sources[i].is_own() && !sources[i].is_description();
+    let has_local_rate =
+        |source: &Source| !source.is_own() && !source.is_description() && !source.is_only_base();
+    let is_local = |i: usize| own_rate(i).is_none() && has_local_rate(&sources[i]);
     let local = members(&|i| is_local(i).then(|| natural(&sources[i])));
     // What jobs publish goes along with kernel files; alone, it is no reason to wake up ten times a second.
     let has_files =

@@ -356,14 +356,12 @@ impl Gatherer {
         let lane = match channel {
             Some(channel) => {
                 // What lanes without a reader hold is for those who have one.
-                match self.open_channel(wish, channel, members.clone(), now) {
-                    Ok((lane, None)) => lane,
-                    Err(error) | Ok((_, Some(error)))
-                        if error.is_for_now() && self.close_unread_channels(channel.wanted_by) =>
-                    {
-                        self.open_channel(wish, channel, members, now)?.0
+                loop {
+                    match self.open_channel(wish, channel, members.clone(), now) {
+                        Err(error) | Ok((_, Some(error)))
+                            if error.is_for_now() && self.close_unread_channel(channel.wanted_by) => {}
+                        opened => break opened?.0,
                     }
-                    opened => opened?.0,
                 }
             }
             None => {
@@ -506,11 +504,16 @@ impl Gatherer {
         self.lanes.iter().filter(|lane| lane.is_channel() && lane.unread_since.is_none()).count()
     }
 
-    /// Closes the lanes of channels without a reader that are wanted by these. `true`: there was one.
-    fn close_unread_channels(&mut self, by: WantedBy) -> bool {
-        let before = self.lanes.len();
-        self.lanes.retain_mut(|lane| lane.readers() > 0 || lane.wanted_by() != Some(by));
-        self.lanes.len() < before
+    /// Closes the lane of a channel that is wanted by these and has been without a reader for the longest time. `true`: there was one. One
+    /// that was left just now goes last: its readers may be on their way from another hub.
+    fn close_unread_channel(&mut self, by: WantedBy) -> bool {
+        let is_unread = |lane: &&(usize, &Lane)| lane.1.readers() == 0 && lane.1.wanted_by() == Some(by);
+        let since = |lane: &Lane| (lane.unread_since.is_none(), lane.unread_since);
+        let unread = self.lanes.iter().enumerate();
+        let first = unread.filter(|lane| is_unread(&lane)).min_by_key(|(_, lane)| since(lane));
+        let Some((at, _)) = first else { return false };
+        self.lanes.remove(at);
+        true
     }
 
     /// Lanes whose handler lacks memory for new series get what lanes without a reader hold. If there may be room again, their handlers
@@ -518,7 +521,7 @@ impl Gatherer {
     fn use_room_of_channels(&mut self) {
         for by in [WantedBy::Readers, WantedBy::Hub] {
             let lacks = |lane: &Lane| lane.wanted_by() == Some(by) && lane.lacks_memory();
-            if self.lanes.iter().any(lacks) && self.close_unread_channels(by) {
+            if self.lanes.iter().any(lacks) && self.close_unread_channel(by) {
                 self.channel_memory.was_left();
             }
         }
@@ -697,6 +700,9 @@ fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
 /// The refresh that a reader of these patterns needs from a source; `None` if the patterns select nothing in
 /// it.
 pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Option<Nanos> {
+    if let Some(file) = source.kernel_file().filter(|_| !exact) {
+        return file.refresh_for(patterns);
+    }
     let matches = |metric: &str| patterns.iter().any(|p| p.matches_metric(metric));
     source.refresh(matches, |jobs| jobs.may_match(patterns), exact)
 }

@@ -264,7 +264,8 @@ impl Handled {
         Ok(goes_on)
     }
 
-    /// Binds it to these readings, or to as many of them as there is memory for, the first ones. Returns also why not to all.
+    /// Binds it to these readings, or to as many of them as there is memory for, the first ones. Returns also why not to one more: a
+    /// channel that is too large for any node may lack only what others hold here.
     ///
     /// # Errors
     /// It can be bound to none of those that it does not have, or a part of them would give something else than all.
@@ -273,7 +274,7 @@ impl Handled {
         readings: &[Series],
         period: Nanos,
     ) -> Result<(bool, Option<QueryError>), QueryError> {
-        let unbound = match self.bind(readings.to_vec(), period) {
+        let mut unbound = match self.bind(readings.to_vec(), period) {
             Ok(goes_on) => return Ok((goes_on, None)),
             Err(unbound) => unbound,
         };
@@ -286,7 +287,7 @@ impl Handled {
             let middle = fits + (too_many - fits) / 2;
             match self.bind(readings[..middle].to_vec(), period) {
                 Ok(goes_on) => (fits, bound) = (middle, Some(goes_on && bound.unwrap_or(true))),
-                Err(_) => too_many = middle,
+                Err(fewer) => (too_many, unbound) = (middle, fewer),
             }
         }
         match bound {

@@ -37,6 +37,7 @@ pub(crate) enum Request {
 }
 
 /// The lane that a reader wants.
+#[derive(Clone)]
 pub(crate) struct LaneWish {
     pub patterns: Vec<Pattern>,
     /// `None`: rows are written on demand.

@@ -11,6 +11,7 @@ mod channel_memory;
 mod channel_rows;
 mod clock;
 mod cost;
+mod elsewhere;
 mod error;
 mod gatherer;
 mod handled;
@@ -43,6 +44,7 @@ mod subscription;
 mod survey;
 mod texts;
 pub mod ticks;
+mod waiting;
 
 pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
@@ -18,6 +16,7 @@ use khz_model::{
 use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
+use crate::elsewhere::Elsewhere;
 use crate::handled::{Channel, WantedBy, refused};
 use crate::inbox::{Inbox, LaneWish, Request};
 use crate::job_door::JobDoor;
@@ -27,9 +26,7 @@ use crate::publication::PREFIX;
 use crate::recent::RecentRows;
 use crate::source::{Published, Source};
 use crate::subscription::{Columns, LaneSubscription, rows_since};
-
-/// The gather thread answers in microseconds; after this time it has ended.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+use crate::waiting::{Opener, Waiting};
 
 /// The query interface of one node.
 pub(crate) struct NodeQuery {
@@ -43,8 +40,7 @@ pub(crate) struct NodeQuery {
     age_max: Nanos,
     /// The plan's lanes, which live as long as the agent. History is read from them.
     lanes: Vec<Arc<LaneView>>,
-    /// The lanes that readers opened, until they close.
-    opened: Mutex<Vec<Weak<LaneView>>>,
+    opener: Opener,
     metrics: Vec<Arc<Metric>>,
     /// For each source, its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
@@ -89,11 +85,11 @@ impl NodeQuery {
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             handlers: plan.handlers,
-            inbox,
+            inbox: inbox.clone(),
             asked,
             age_max: plan.base_rate.period(),
             lanes,
-            opened: Mutex::default(),
+            opener: Opener::new(inbox),
             metrics,
             sources,
             history: Arc::default(),
@@ -131,27 +127,32 @@ impl NodeQuery {
         exact: bool,
         channel: Option<(&Arc<ChannelTerms>, WantedBy)>,
     ) -> Result<(Arc<LaneView>, Vec<Pattern>), QueryError> {
+        let wish = self.wish(patterns, rate, exact, channel)?;
+        let patterns = wish.patterns.clone();
+        Ok((self.opener.open(wish)?, patterns))
+    }
+
+    /// What the gather thread is asked for.
+    fn wish(
+        &self,
+        patterns: &[Pattern],
+        rate: Option<Rate>,
+        exact: bool,
+        channel: Option<(&Arc<ChannelTerms>, WantedBy)>,
+    ) -> Result<LaneWish, QueryError> {
         let channel = channel.map(|(terms, by)| self.channel(terms, by)).transpose()?;
         // An expression says itself what it needs.
         let patterns = match &channel {
             Some(channel) if !channel.uses_patterns() => self.for_this_node(patterns).0,
             _ => self.checked(patterns)?.0,
         };
-        if let Some(rate) = rate
-            && rate.is_above(self.rate_max)
-        {
-            return Err(QueryError::AboveCeiling { asked: rate, ceiling: self.rate_max });
-        }
-        let (reply, answer) = sync_channel(1);
-        let wish = LaneWish { patterns: patterns.clone(), rate, exact, channel };
-        self.inbox.put(Request::Follow { wish, reply })?;
-        let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
-        let mut opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Closed lanes are removed, so the list stays about as long as the number of lanes.
-        opened.retain(|known| known.strong_count() > 0 && !std::ptr::eq(known.as_ptr(), Arc::as_ptr(&lane)));
-        opened.push(Arc::downgrade(&lane));
-        drop(opened);
-        Ok((lane, patterns))
+        rate.map_or(Ok(()), |rate| self.check_rate(rate))?;
+        Ok(LaneWish { patterns, rate, exact, channel })
+    }
+
+    fn check_rate(&self, asked: Rate) -> Result<(), QueryError> {
+        let ceiling = self.rate_max;
+        if asked.is_above(ceiling) { Err(QueryError::AboveCeiling { asked, ceiling }) } else { Ok(()) }
     }
 
     /// Reads what a channel asks of this node.
@@ -165,10 +166,9 @@ impl NodeQuery {
     /// The running lanes: the plan's, and those with a reader. A lane that lives on without a reader does not
     /// count.
     fn running(&self) -> Vec<Arc<LaneView>> {
-        let opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let is_read = |lane: &Arc<LaneView>| lane.readers.load(Ordering::Relaxed) > 0;
         let is_fixed = |lane: &Arc<LaneView>| self.lanes.iter().any(|fixed| Arc::ptr_eq(fixed, lane));
-        let read = opened.iter().filter_map(Weak::upgrade).filter(|lane| is_read(lane) && !is_fixed(lane));
+        let read = self.opener.opened().into_iter().filter(|lane| is_read(lane) && !is_fixed(lane));
         self.lanes.iter().cloned().chain(read).collect()
     }
 
@@ -368,19 +368,23 @@ impl Query for NodeQuery {
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
         let Interest { patterns, rate, exact, channel } = &interest;
-        let of_channel = channel.as_ref().map(|terms| (terms, WantedBy::Readers));
-        let (lane, mut patterns) = self.follow(patterns, Some(*rate), *exact, of_channel)?;
-        if channel.is_some() {
-            // Its lane has nothing else.
-            patterns = vec![Pattern::everything()];
+        // As at a hub that does not know the nodes: the reader waits for them.
+        if channel.is_some() && self.for_this_node(patterns).0.is_empty() {
+            self.check_rate(*rate)?;
+            return Ok(Box::new(Elsewhere { rate: *rate }));
         }
-        Ok(Box::new(LaneSubscription::new(
-            self.node.clone(),
-            lane,
-            patterns,
-            interest.rate,
-            self.inbox.clone(),
-        )))
+        let of_channel = channel.as_ref().map(|terms| (terms, WantedBy::Readers));
+        let wish = self.wish(patterns, Some(*rate), *exact, of_channel)?;
+        let (node, inbox, room) = (self.node.clone(), self.inbox.clone(), self.inbox.channel_room());
+        // The lane of a channel has nothing else.
+        let patterns = if channel.is_some() { vec![Pattern::everything()] } else { wish.patterns.clone() };
+        match self.opener.open(wish.clone()) {
+            Ok(lane) => Ok(Box::new(LaneSubscription::new(node, lane, patterns, *rate, inbox))),
+            Err(refusal) if channel.is_some() && refusal.is_for_now() => {
+                Ok(Box::new(Waiting::new(node, *rate, wish, self.opener.clone(), room, &refusal)))
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     fn history_of(

@@ -170,6 +170,11 @@ impl Source {
         self.rest > Nanos(0)
     }
 
+    /// True if only the base lane has it until a reader asks for more.
+    pub fn is_only_base(&self) -> bool {
+        self.kernel_file().is_some_and(|file| file.only_base)
+    }
+
     /// True if another thread makes its text; then it is read when there is a new one ([`Source::is_fresh`]).
     #[inline]
     pub fn is_surveyed(&self) -> bool {

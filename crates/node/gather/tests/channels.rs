@@ -407,6 +407,102 @@ fn a_channel_sends_the_series_for_which_there_is_memory_and_names_the_others() {
 }
 
 #[test]
+fn a_channel_of_other_nodes_has_no_row_of_this_one_whatever_it_computes() {
+    let place = Place::new("other");
+    place.show([("eth0", 70)]);
+    let rate_max = Rate::from_hz(100).unwrap();
+    let agent = Agent::start(Plan { rate_max, ..plan(&place) }).unwrap();
+    let planned = Handler { values: Values::Plan(highest()), ..Handler::default() };
+    let each = Values::Each { length: Nanos::from_secs(1), over: Over::Max };
+    let each = Handler { values: each, ..Handler::default() };
+    let handlers = [("plan", &planned), ("each", &each), ("raw", &Handler::default())];
+    for (name, handler) in handlers {
+        let mut other = subscribe(&agent, "other:*", terms(name, handler));
+        let mut ours = subscribe(&agent, "n[1-3]:net.*", terms(name, handler));
+        assert!(other.ring(&(Arc::new(|| {}) as Bell)));
+        for _ in 0..3 {
+            wait_for("a row of the node that is named", || newest(ours.poll()));
+            assert!(other.poll().is_empty() && other.notices().is_empty(), "{name}");
+        }
+        let too_fast = interest("other:*", 200, terms(name, handler));
+        assert!(matches!(agent.query().subscribe(too_fast), Err(QueryError::AboveCeiling { .. })));
+    }
+    agent.stop();
+}
+
+#[test]
+fn a_channel_that_is_too_large_for_a_plan_hears_of_the_memory_of_all_while_that_is_what_lacks() {
+    let place = Place::new("stuck");
+    let names: Vec<String> = (0..7).map(|n| format!("eth{n}")).collect();
+    place.show(names.iter().map(|name| (name.as_str(), 70)));
+    let agent = Agent::start(plan(&place)).unwrap();
+    let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
+    // Each takes as much as a plan may have, four of seven series, until there is memory for fewer, and then for none.
+    let mut open = Vec::new();
+    let refusal = loop {
+        match follow(&agent, "*", &terms(&format!("wide{}", open.len()), &handler)) {
+            Ok(lane) => open.push(lane),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        refusal.is_for_now() && refusal.to_string().contains("that readers follow may hold"),
+        "{refusal}"
+    );
+    let lacks = |lane: &LaneHandle| lane.ring_of().lacks().to_string();
+    assert!(lacks(&open[0]).contains("windows of 4MiB"), "{}", lacks(&open[0]));
+    let last = open.pop().unwrap();
+    assert!(lacks(&last).contains("that readers follow may hold"), "{}", lacks(&last));
+    let room = agent.shared_lanes().channel_room();
+    open.remove(0);
+    // The one with a part of its series takes in as many as the others, and whoever was refused hears that there may be room.
+    wait_for("it has more series", || lacks(&last).starts_with("sends 4 of 7").then_some(()));
+    assert!(lacks(&last).contains("windows of 4MiB"), "{}", lacks(&last));
+    assert_ne!(agent.shared_lanes().channel_room(), room);
+    agent.stop();
+}
+
+#[test]
+fn memory_comes_from_the_lane_that_was_left_first_and_one_that_was_left_just_now_goes_on() {
+    let place = Place::new("left");
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let small = terms("small", &Handler { values: Values::Plan(above(10.0)), ..Handler::default() });
+    let lane = follow(&agent, "*", &small).unwrap();
+    let epoch = lane.epoch();
+    let (mut open, _) = fill(&agent, WantedBy::Readers);
+    let left = open.remove(0);
+    let ring = left.ring_of();
+    drop(left);
+    // The gather thread has seen it without a reader.
+    std::thread::sleep(Duration::from_millis(1_500));
+    drop(lane);
+    open.push(follow_large(&agent, "next", WantedBy::Readers).unwrap());
+    assert!(ring.ended_ago().is_some());
+    assert_eq!(follow(&agent, "*", &small).unwrap().epoch(), epoch);
+    agent.stop();
+}
+
+#[test]
+fn a_reader_of_a_node_itself_waits_for_memory_and_hears_why_and_when_it_comes() {
+    let place = Place::new("waits");
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let (mut open, _) = fill(&agent, WantedBy::Readers);
+    let large = terms("waits", &highest_of("load.1m"));
+    let mut rows = agent.query().subscribe(interest("*", 400, large)).unwrap();
+    let said = rows.notices();
+    assert!(said.iter().all(|notice| notice.is_refusal) && said.len() == 1, "{said:?}");
+    assert!(said[0].text.contains(khz_model::Notice::TRIES_AGAIN), "{said:?}");
+    assert!(rows.poll().is_empty() && rows.notices().is_empty());
+    open.pop();
+    wait_for("a row", || newest(rows.poll()));
+    let said = rows.notices();
+    assert_eq!(said.first().map(|notice| notice.text.as_str()), Some(khz_model::Notice::SENDS_NOW));
+    agent.stop();
+}
+
+#[test]
 fn an_event_is_one_row() {
     let place = Place::new("event");
     place.show([("eth0", 5), ("eth1", 5)]);

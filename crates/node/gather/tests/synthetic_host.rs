@@ -103,8 +103,11 @@ fn one_damaged_file_takes_nothing_along_and_recovers() {
     let paths: Vec<_> = on_disk.host.files().iter().map(|file| file.path()).collect();
     for path in paths {
         for (damage, change) in DAMAGES {
-            // A node without disks is correct.
-            if (path, damage) == ("proc/diskstats", "emptied") {
+            // A node without disks is correct, and a file of one number has no separators.
+            let whole = on_disk.host.file(path).unwrap().text();
+            if (path, damage) == ("proc/diskstats", "emptied")
+                || damage == "garbled" && change(whole.clone()) == whole
+            {
                 continue;
             }
             on_disk.damage(path, change);
@@ -131,17 +134,17 @@ const DAMAGES: [Damage; 5] = [
     ("emptied", |_| String::new()),
     ("cut off", |text| text[..text.len() * 2 / 3].to_owned()),
     ("binary", |text| text.bytes().map(|byte| char::from(byte.wrapping_mul(7) & 0x7F)).collect()),
-    ("garbled", |text| text.replace([' ', ':', '='], "?")),
+    ("garbled", |text| text.replace([' ', ':', '=', '\t'], "?")),
     ("with numbers beyond 64 bits", |text| text.lines().map(beyond_64_bits).collect()),
 ];
 
-/// Makes each number after a blank or `=` in the line too long.
+/// Makes each number after a blank, a tab or `=` in the line too long.
 fn beyond_64_bits(line: &str) -> String {
     let long = |word: &str| match word.strip_prefix(|c: char| c.is_ascii_digit()) {
         Some(rest) => format!("99999999999999999999{rest}"),
         None => word.to_owned(),
     };
-    let words = line.split_inclusive([' ', '=']).map(long);
+    let words = line.split_inclusive([' ', '=', '\t']).map(long);
     words.chain(["\n".to_owned()]).collect()
 }
 

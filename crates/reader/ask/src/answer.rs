@@ -164,6 +164,17 @@ impl Answer {
         }
     }
 
+    /// Leaves out the nodes of which there is nothing, and which are there only because of patterns that select nothing of any node.
+    pub fn leave_out_misses(&mut self, patterns: &[Pattern]) {
+        let misses = self.misses().patterns;
+        let is_miss = |pattern: &Pattern| misses.iter().any(|miss| miss.asked == pattern.to_string());
+        let hits: Vec<&Pattern> = patterns.iter().filter(|pattern| !is_miss(pattern)).collect();
+        let is_wanted = |node: &NodeAnswer| hits.iter().any(|pattern| pattern.matches_node(&node.node));
+        if hits.len() < patterns.len() {
+            self.nodes.retain(|node| !node.series.is_empty() || is_wanted(node));
+        }
+    }
+
     /// For an older door, which does not report unknown nodes: adds to the missing ones the nodes that the patterns
     /// name one by one and that did not answer.
     pub fn add_missing(&mut self, patterns: &[Pattern]) {
@@ -233,6 +244,27 @@ mod tests {
             ..SeriesAnswer::default()
         };
         assert!(matches!(both.state(), State::Failed(_)));
+    }
+
+    #[test]
+    fn nodes_that_only_a_misspelt_pattern_selects_are_left_out() {
+        let load = SeriesAnswer { name: "load.1m".to_owned(), ..SeriesAnswer::default() };
+        let nodes = || {
+            let node = |name: &str, series| NodeAnswer { node: name.to_owned(), series };
+            vec![node("n1", vec![load.clone()]), node("n2", Vec::new()), node("n3", Vec::new())]
+        };
+        for (patterns, expected) in [
+            (&["n1:load.1m", "mem.fre"][..], &["n1"][..]),
+            (&["n[1-2]:load.1m", "mem.fre"], &["n1", "n2"]),
+            (&["load.1m"], &["n1", "n2", "n3"]),
+        ] {
+            let patterns: Vec<Pattern> = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            let mut answer = Answer { nodes: nodes(), ..Answer::default() };
+            answer.add_unmatched(&patterns);
+            answer.leave_out_misses(&patterns);
+            let left: Vec<&str> = answer.nodes.iter().map(|node| node.node.as_str()).collect();
+            assert_eq!(left, expected, "{patterns:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::{AskError, sentence};
 
 /// What is read of the text that comes with a status: enough for a sentence.
 const TEXT_BYTES_MAX: u64 = 1_024;
+/// Characters of it that are shown: it comes into logs, again and again. What cannot be printed takes several.
+const TEXT_CHARS_MAX: usize = 300;
 
 /// No answer came.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +90,28 @@ impl Post {
         let text = String::from_utf8_lossy(&text);
         let text =
             khz_model::printable::printable(text.lines().next().unwrap_or_default().trim()).into_owned();
-        let text = without_secrets(&text, &self.0.url, headers);
+        let text = short(&without_secrets(&text, &self.0.url, headers));
         Ok(PostAnswer { status, retry_after: after.map(Duration::from_secs), text })
+    }
+}
+
+/// The beginning of a text; `...` where there is more.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut() {
+        assert_eq!(short("no"), "no");
+        assert_eq!(short(&"é".repeat(TEXT_CHARS_MAX)).chars().count(), TEXT_CHARS_MAX);
+        let cut = short(&"é".repeat(4_096));
+        assert!(cut.ends_with("é...") && cut.chars().count() == TEXT_CHARS_MAX + 3);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub struct Server {
     /// Nobody between us and the server can read the token.
     may_see_token: bool,
     token: Option<Token>,
+    /// The directory in which no local socket was found before.
+    not_in: Option<PathBuf>,
 }
 
 impl Server {
@@ -90,14 +92,16 @@ impl Server {
             false => from.map(Route::From),
         };
         let may_see_token = address.is_tls || address.is_loopback();
-        Ok(Server { base: address.url.clone(), url: address.url, route, may_see_token, token: None })
+        let (token, not_in) = (None, None);
+        Ok(Server { base: address.url.clone(), url: address.url, route, may_see_token, token, not_in })
     }
 
     /// The server at this local socket.
     pub fn local(path: &Path) -> Self {
         let url = format!("{LOCAL}{}", path.display());
         let route = Some(Route::Local(path.into()));
-        Server { url, base: LOCAL_URL.to_owned(), route, may_see_token: false, token: None }
+        let (base, may_see_token, token, not_in) = (LOCAL_URL.to_owned(), false, None, None);
+        Server { url, base, route, may_see_token, token, not_in }
     }
 
     /// True where a token may be shown: in TLS, and to this machine or a tunnel from it. Without TLS, everybody on the way
@@ -109,6 +113,12 @@ impl Server {
     /// The same server, to which this token is shown.
     pub fn with_token(self, token: Token) -> Self {
         Server { token: Some(token), ..self }
+    }
+
+    /// The same server, which is asked since no khz listens at a local socket in this directory: if it does not answer either, the
+    /// error names both.
+    pub fn after(self, directory: &Path) -> Self {
+        Server { not_in: Some(directory.to_owned()), ..self }
     }
 
     /// True where an agent of this machine answers, which knows no node but its own.
@@ -336,15 +346,21 @@ impl Server {
         if let Some(problem) = TlsFailed::problem(&error) {
             return AskError::Tls { url, problem };
         }
+        let nobody = |reason: String| {
+            let also =
+                |directory: &PathBuf| format!("{reason}; nor at a local socket in {}", directory.display());
+            AskError::NobodyThere {
+                reason: self.not_in.as_ref().map_or(reason.clone(), also),
+                url: url.clone(),
+            }
+        };
         match error {
-            ureq::Error::Io(error) => AskError::NobodyThere { url, reason: explain_io(&error) },
+            ureq::Error::Io(error) => nobody(explain_io(&error)),
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                AskError::NobodyThere { url, reason: "it does not answer in time".to_owned() }
+                nobody("it does not answer in time".to_owned())
             }
             ureq::Error::Timeout(_) => AskError::Silent { url },
-            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
-                AskError::NobodyThere { url, reason: error.to_string() }
-            }
+            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => nobody(error.to_string()),
             other => AskError::NotKhz { url, problem: in_our_words(&other) },
         }
     }

@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+mod counts;
 mod cpus;
 mod disks;
+mod hexadecimal;
 mod memory;
 mod network;
 mod noise;
@@ -17,8 +19,10 @@ mod times;
 
 use std::path::Path;
 
+pub use counts::Counts;
 pub use cpus::{CPU_STATES, Cpus};
 pub use disks::{DISK_COUNTERS, Disks};
+pub use hexadecimal::{Conntrack, Softnet};
 pub use memory::{Meminfo, Vmstat};
 pub use network::{INTERFACE_COUNTERS, Network};
 pub use noise::Noise;
@@ -84,6 +88,12 @@ pub struct Host {
     pub pressure: [Pressure; 4],
     /// Texts of surveys, as captured hosts have them.
     pub surveys: [Survey; 4],
+    /// Files of counts.
+    pub counts: [Counts; 10],
+    /// `/proc/net/softnet_stat`.
+    pub softnet: Softnet,
+    /// `/proc/net/stat/nf_conntrack`.
+    pub conntrack: Conntrack,
 }
 
 impl Host {
@@ -100,6 +110,9 @@ impl Host {
             disks: Disks::new(shape.disks, &mut noise),
             pressure: Pressure::all(&mut noise),
             surveys: Survey::all(&mut noise),
+            counts: Counts::all(&mut noise),
+            softnet: Softnet::new(shape.cpus, &mut noise),
+            conntrack: Conntrack::new(shape.cpus, &mut noise),
             noise,
         }
     }
@@ -126,6 +139,8 @@ impl Host {
         ];
         files.extend(self.pressure.iter().map(|p| p as &dyn KernelFile));
         files.extend(self.surveys.iter().map(|survey| survey as &dyn KernelFile));
+        files.extend(self.counts.iter().map(|counts| counts as &dyn KernelFile));
+        files.extend([&self.softnet as &dyn KernelFile, &self.conntrack]);
         files
     }
 
@@ -141,6 +156,8 @@ impl Host {
         ];
         files.extend(self.pressure.iter_mut().map(|p| p as &mut dyn KernelFile));
         files.extend(self.surveys.iter_mut().map(|survey| survey as &mut dyn KernelFile));
+        files.extend(self.counts.iter_mut().map(|counts| counts as &mut dyn KernelFile));
+        files.extend([&mut self.softnet as &mut dyn KernelFile, &mut self.conntrack]);
         files
     }
 

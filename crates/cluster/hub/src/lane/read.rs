@@ -181,10 +181,14 @@ impl Lane {
 
     /// The number of the oldest row within `span`, where one row of every `every` has a number; 0 if any age is wanted.
     pub fn first_number_since(&self, span: Nanos, every: u64) -> u64 {
-        let Some(newest) = self.newest().filter(|_| span < Nanos(u64::MAX)) else { return 0 };
-        // Rows on their way may be of any age: the period tells how many rows the span has.
+        if span == Nanos(u64::MAX) {
+            return 0;
+        }
+        // Rows on their way may be of any age: the period tells how many rows the span has. Of a node that has just come, none may have
+        // come so far.
         let rows = span.0.checked_div(self.period.0).unwrap_or(u64::MAX).saturating_add(1);
-        let by_period = self.next_row().saturating_sub(rows);
+        let by_period = self.next_row().max(self.next_offered).saturating_sub(rows);
+        let Some(newest) = self.newest() else { return by_period / every };
         let since = newest.boot.since(span);
         let begun = |block: &&Block| block.header.stamp.boot <= since;
         let here = self.recent.iter().take_while(begun).last().map_or(0, |block| block.header.first_row);

@@ -49,6 +49,8 @@ pub(crate) struct Found {
     pub entries: Vec<Entry>,
     /// The first damage, if there is any.
     pub damage: Option<RosterError>,
+    /// All damaged places, from the first on.
+    pub damages: usize,
 }
 
 impl From<StateError> for RosterError {
@@ -102,6 +104,7 @@ fn read(path: &Path, bytes: &[u8]) -> Found {
     let note = |line: usize, problem: String, found: &mut Found| {
         let path = path.to_owned();
         found.damage.get_or_insert(RosterError::Damaged { path, line, problem });
+        found.damages += 1;
     };
     if bytes.len() as u64 > ROSTER_BYTES_MAX {
         let problem = format!("a roster has at most {ROSTER_BYTES_MAX} bytes; what follows is left out");
@@ -132,7 +135,8 @@ fn read(path: &Path, bytes: &[u8]) -> Found {
         }
     }
     let lines = bytes.split(|&byte| byte == b'\n').count();
-    if awaited != Some(found.entries.len() as u64) {
+    // Lines that cannot be read are why nodes are missing.
+    if awaited != Some(found.entries.len() as u64) && found.damages == 0 {
         let (is, should) = (found.entries.len(), awaited.unwrap_or(0));
         note(lines, format!("it holds {is} nodes, and says that it holds {should}"), &mut found);
     }

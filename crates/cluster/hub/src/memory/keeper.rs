@@ -40,8 +40,12 @@ impl RosterKeeper {
         let found = file.read()?;
         if let Some(damage) = &found.damage {
             let (kept, aside) = (found.entries.len(), file.aside());
+            let more = match found.damages {
+                0 | 1 => String::new(),
+                all => format!(" (the first of {all} places)"),
+            };
             tracing::error!(
-                "{damage}; the file is put aside as {}, and {kept} nodes that can be read are remembered",
+                "{damage}{more}; the file is put aside as {}, and {kept} nodes that can be read are remembered",
                 aside.display()
             );
         }
@@ -52,6 +56,7 @@ impl RosterKeeper {
         if is_damaged {
             changes.ring();
         }
+        changes.kept();
         let writer = Writer { cluster: cluster.clone(), file, known, has_failed: false };
         let thread = std::thread::Builder::new().name("roster".into()).spawn(move || writer.run());
         Ok(RosterKeeper { cluster, thread: Some(thread.map_err(RosterError::Thread)?) })
@@ -98,7 +103,9 @@ impl Writer {
         let entries = self.cluster.entries();
         let mut text = head(&self.cluster.settings.name, clock::wall(), entries.len());
         entries.iter().for_each(|entry| text.push_str(&entry.line()));
-        match self.file.write(&text) {
+        let written = self.file.write(&text);
+        self.cluster.changes.tried(self.known, written.is_err());
+        match written {
             Ok(()) => {
                 if std::mem::take(&mut self.has_failed) {
                     tracing::info!("{}: nodes are remembered again", self.file.path().display());

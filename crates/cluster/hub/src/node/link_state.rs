@@ -29,6 +29,8 @@ use crate::mailbox::{Command, Mailbox};
 use crate::memory::{Entry, State};
 use crate::texts::TextAbilities;
 
+use super::reports::Reports;
+
 /// Connections with this number or a higher one are not connections of the link door: another hub speaks for the node.
 pub(crate) const THROUGH_HUB: u64 = 1 << 63;
 
@@ -130,13 +132,6 @@ struct Past {
     address: String,
 }
 
-/// The other hub that reports a node, and whether that hub expects the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Report {
-    hub: String,
-    is_expected: bool,
-}
-
 /// What the beats of a node measure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beats {
@@ -161,6 +156,8 @@ pub(crate) struct LinkState {
     changed: Nanos,
     /// The node has said goodbye: when its connection ends, it has left.
     said_goodbye: bool,
+    /// To which hub it goes, in words.
+    goodbye: Option<String>,
     has_left: bool,
     /// Why the node is down, or what is wrong with it while it is up.
     problem: Option<String>,
@@ -171,7 +168,8 @@ pub(crate) struct LinkState {
     past: Option<Past>,
     /// The configuration expects the node.
     is_expected: bool,
-    report: Option<Report>,
+    /// What other hubs say of it.
+    reports: Reports,
 }
 
 impl LinkState {
@@ -187,13 +185,14 @@ impl LinkState {
             heard: now,
             changed: now,
             said_goodbye: false,
+            goodbye: None,
             has_left: false,
             problem: None,
             away: None,
             beats: Beats::default(),
             past: None,
             is_expected: false,
-            report: None,
+            reports: Reports::default(),
         }
     }
 
@@ -293,7 +292,7 @@ impl LinkState {
         self.link = None;
         self.changed = now;
         self.has_left = std::mem::take(&mut self.said_goodbye);
-        self.problem = problem.filter(|_| !self.has_left);
+        self.problem = if self.has_left { self.goodbye.take() } else { problem };
         self.away = None;
         true
     }
@@ -313,9 +312,9 @@ impl LinkState {
         self.beats.retransmitted = Some(beat.retransmits);
     }
 
-    /// The node will end its connection on purpose.
-    pub fn goodbye(&mut self) {
-        self.said_goodbye = true;
+    /// The node will end its connection on purpose. If it goes to another hub, `why` says to which.
+    pub fn goodbye(&mut self, why: Option<String>) {
+        (self.said_goodbye, self.goodbye) = (true, why);
     }
 
     /// True between the node's goodbye and the end of its connection.
@@ -365,7 +364,7 @@ impl LinkState {
             node: node.clone(),
             up,
             left: self.state() == State::Left,
-            expected: self.is_expected || self.report.as_ref().is_some_and(|report| report.is_expected),
+            expected: self.is_expected || self.reports.expects().is_some(),
             heard,
             since,
             address: self.caller.map(|caller| caller.to_string()).or(address),
@@ -416,39 +415,60 @@ impl LinkState {
         self.version.clone_from(&entry.version);
     }
 
-    /// Another hub reports the node's status. `true`: something of it is new.
-    pub fn reported_by(&mut self, hub: &str, status: &NodeStatus) -> bool {
-        let report = Some(Report { hub: hub.to_owned(), is_expected: status.expected });
+    /// The hub of this source lists the node. `true`: something of it is new.
+    pub fn reported_by(&mut self, source: usize, hub: &str, status: &NodeStatus) -> bool {
+        let here = (self.connects > 0).then(|| clock::at(self.heard, clock::boot()));
+        let told = self.reports.take(source, hub, status, here.or(self.past.as_ref().map(|past| past.heard)));
         if self.is_up() || status.up {
-            self.report = report;
             return false;
         }
-        let before = (std::mem::replace(&mut self.report, report), self.has_left, self.past.is_some());
+        // What came here itself is known here.
+        if told.has_forgotten && self.caller.is_none() && self.reports.remembers().is_none() {
+            return self.never_heard();
+        }
+        if !told.counts {
+            return told.is_news;
+        }
+        let before = (self.has_left, self.past.is_some());
         self.has_left = status.left;
         if let (0, Some(heard)) = (self.connects, status.heard) {
-            let at = |age: Nanos| clock::wall().saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
             let address = status.address.clone().unwrap_or_default();
-            self.past = Some(Past { heard: at(heard), since: at(status.since.unwrap_or(heard)), address });
+            self.past = Some(Past {
+                heard: clock::before(heard),
+                since: clock::before(status.since.unwrap_or(heard)),
+                address,
+            });
             self.version.clone_from(&status.version);
         }
-        before != (self.report.clone(), self.has_left, self.past.is_some())
+        told.is_news || before != (self.has_left, self.past.is_some())
     }
 
-    /// No other hub reports the node any more.
-    pub fn forget_report(&mut self) {
-        self.report = None;
+    /// The hubs through which the node came have forgotten it.
+    fn never_heard(&mut self) -> bool {
+        (self.connects, self.past, self.has_left, self.problem) = (0, None, false, None);
+        true
+    }
+
+    /// This source lists the node no more.
+    pub fn forget_report(&mut self, source: usize) {
+        self.reports.forget(source);
     }
 
     /// Why the node cannot be forgotten; `None` if it can.
     pub fn must_stay(&self) -> Option<String> {
-        match &self.report {
-            _ if self.is_up() => Some("it is up; a node that is there cannot be forgotten".into()),
-            Some(Report { hub, .. }) => Some(format!("hub {hub} reports it; forget it there")),
-            None if self.connects == 0 && self.past.is_none() => {
-                Some("it was never seen, and the setting `nodes` expects it".into())
-            }
-            None => None,
+        if self.is_up() {
+            return Some("still up; only nodes that are gone can be forgotten".into());
         }
+        if let Some(hub) = self.reports.remembers() {
+            return Some(format!("reported by hub {hub}; use `khz nodes forget` there"));
+        }
+        if self.connects > 0 || self.past.is_some() {
+            return None;
+        }
+        Some(match self.reports.expects() {
+            Some(hub) => format!("never seen, and expected by the setting `nodes` of hub {hub}"),
+            None => "never seen, and expected by the setting `nodes`".into(),
+        })
     }
 }
 

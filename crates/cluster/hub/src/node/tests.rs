@@ -2,7 +2,7 @@
 
 use khz_link::limits::VERSION;
 use khz_link::{ABILITIES, KNOWS_CHANNELS};
-use khz_model::{Away, ChannelName, ChannelTerms, Pattern};
+use khz_model::{Away, ChannelName, ChannelTerms, Pattern, Presence};
 
 use super::*;
 use crate::lane::tests::{gets_rows, gets_rows_at};
@@ -325,9 +325,13 @@ fn two_boots_of_a_machine_that_are_connected_at_once_are_a_problem_and_a_reboot_
     assert_eq!(peer.problem().as_deref(), Some("it was cut"));
     peer.node.connect(&arrival(1, 3, 0), link(4), NOW);
     assert_eq!(peer.problem(), None, "it was rebooted");
-    peer.node.link_mut().goodbye();
+    peer.node.link_mut().goodbye(None);
     peer.node.disconnect(4, Some("it has closed the connection".into()), NOW);
     assert_eq!((peer.problem().as_deref(), peer.has_left()), (None, true), "it has left on purpose");
+    peer.node.connect(&arrival(1, 3, 0), link(5), NOW);
+    peer.node.link_mut().goodbye(Some("goes back to hub1".into()));
+    peer.node.disconnect(5, Some("it has closed the connection".into()), NOW);
+    assert_eq!((peer.problem().as_deref(), peer.has_left()), (Some("goes back to hub1"), true));
     peer.node.connect(&arrival(1, 3, 0), link(5), NOW);
     assert!(!peer.has_left());
 }
@@ -435,7 +439,7 @@ fn what_the_roster_says_of_a_node_holds_until_it_connects() {
     assert!(
         now.state == State::Up && now.heard > 1_000_000 && now.version == "1.2.3" && now.address.is_empty()
     );
-    assert!(left.node.link().must_stay().is_some_and(|why| why.contains("it is up")));
+    assert!(left.node.link().must_stay().is_some_and(|why| why.contains("still up")));
     left.node.disconnect(1, None, NOW);
     assert_eq!(
         (left.node.entry(NOW).map(|entry| entry.state), left.node.link().must_stay()),
@@ -449,20 +453,71 @@ fn what_another_hub_tells_of_a_node_counts_while_it_is_not_here() {
     below.connect(1);
     below.node.link_mut().expect();
     let up = below.node.status(NOW);
-    below.node.link_mut().goodbye();
+    below.node.link_mut().goodbye(None);
     below.node.disconnect(1, None, NOW);
     let left = below.node.status(Nanos(NOW.0 + 7));
     let mut peer = Peer::new();
-    assert!(!peer.node.link_mut().reported_by("hub2", &up), "one that is up there comes by itself");
+    assert!(!peer.node.link_mut().reported_by(0, "hub2", &up), "one that is up there comes by itself");
     assert!(!peer.node.status(NOW).left && peer.node.status(NOW).expected);
-    assert!(peer.node.link_mut().reported_by("hub2", &left), "that is news");
-    assert!(!peer.node.link_mut().reported_by("hub2", &left), "and then it is not");
+    assert!(peer.node.link_mut().reported_by(0, "hub2", &left), "that is news");
+    assert!(!peer.node.link_mut().reported_by(0, "hub2", &left), "and then it is not");
     let status = peer.node.status(NOW);
     assert!(status.left && !status.up && status.heard.is_some() && status.version == "1.2.3");
     assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("hub2")));
     peer.connect(5);
-    assert!(!peer.node.link_mut().reported_by("hub2", &left), "it is here");
+    assert!(!peer.node.link_mut().reported_by(0, "hub2", &left), "it is here");
     assert!(!peer.node.status(NOW).left && peer.node.status(NOW).up);
+}
+
+/// What a hub says that heard the node this many seconds ago; `None`: never.
+fn listed(heard: Option<u64>, left: bool, expected: bool) -> NodeStatus {
+    let mut of = Peer::new();
+    of.connect(1);
+    of.node.disconnect(1, None, NOW);
+    NodeStatus { heard: heard.map(Nanos::from_secs), left, expected, ..of.node.status(NOW) }
+}
+
+#[test]
+fn of_two_hubs_that_of_the_one_counts_which_heard_the_node_last() {
+    let mut peer = Peer::new();
+    let mut hears = |source, status: &NodeStatus| {
+        let is_news = peer.node.link_mut().reported_by(source, "hub", status);
+        (is_news, peer.node.status(NOW).left)
+    };
+    // It left the second hub for the first one, where it died.
+    assert_eq!(hears(1, &listed(Some(100), true, false)), (true, true));
+    assert_eq!(hears(0, &listed(Some(10), false, false)), (true, false));
+    for _ in 0..3 {
+        assert_eq!(hears(1, &listed(Some(101), true, false)), (false, false), "an old word");
+        assert_eq!(hears(0, &listed(Some(11), false, false)), (false, false));
+    }
+    // The first hub is gone; what the second one knows is older.
+    peer.node.link_mut().forget_report(0);
+    assert!(!peer.node.link_mut().reported_by(1, "hub", &listed(Some(102), true, false)));
+    assert!(!peer.node.status(NOW).left);
+}
+
+#[test]
+fn a_node_that_the_other_hub_has_forgotten_can_be_forgotten_here() {
+    let mut peer = Peer::new();
+    assert!(peer.node.link_mut().reported_by(0, "below", &listed(Some(10), false, true)));
+    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("below")));
+    assert!(peer.node.link_mut().reported_by(0, "below", &listed(None, false, true)), "it is missing again");
+    let status = peer.node.status(NOW);
+    assert_eq!((status.presence(), status.heard), (Presence::Missing, None));
+    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("the setting `nodes` of hub below")));
+    // A hub that has started again knows of it from its own roster.
+    let mut again = Peer::new();
+    again.node.link_mut().remember(&Entry {
+        node: NodeName::new("n1").expect("a good name"),
+        state: State::Down,
+        heard: 50,
+        since: 50,
+        address: String::new(),
+        version: String::new(),
+    });
+    again.node.link_mut().reported_by(0, "below", &listed(None, false, true));
+    assert_eq!(again.node.link().must_stay(), None);
 }
 
 #[test]

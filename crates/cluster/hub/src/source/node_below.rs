@@ -6,7 +6,7 @@ use std::sync::Arc;
 use khz_block::Decoder;
 use khz_link::LaneOffer;
 use khz_link::epoch::through;
-use khz_model::{Nanos, NodeName};
+use khz_model::{Nanos, NodeName, NodeStatus};
 
 use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
@@ -91,6 +91,8 @@ pub(super) struct NodeBelow {
     /// What the node refuses, and why.
     refused: Vec<(Arc<FollowedChannel>, String)>,
     last: Nanos,
+    /// Rows have come since the hub below listed it.
+    has_rows: bool,
     /// It was connected here, and not disconnected. Another connection may have taken it over since.
     is_up: bool,
 }
@@ -108,6 +110,7 @@ impl NodeBelow {
             made: LANE,
             refused: Vec::new(),
             last: Nanos(0),
+            has_rows: false,
             is_up: false,
         }
     }
@@ -189,6 +192,14 @@ impl NodeBelow {
     pub fn silence(&mut self, now: Nanos, hub: &str) {
         if self.is_up && self.last > Nanos(0) && now.since(self.last) > silent_after(self.period) {
             self.disconnect(&format!("silent at hub {hub}"));
+        }
+    }
+
+    /// The hub below lists it as not up. Rows on their way may be older than the list: while they come, it stays.
+    pub fn listed_as_gone(&mut self, status: &NodeStatus, here: &Here) {
+        if !std::mem::take(&mut self.has_rows) && self.is_up {
+            let problem = status.problem.as_deref().unwrap_or("it has left");
+            self.disconnect(&format!("at hub {}: {problem}", here.hub));
         }
     }
 
@@ -331,6 +342,7 @@ impl NodeBelow {
             }
         };
         self.last = clock::boot();
+        self.has_rows = true;
         node.link_mut().heard(self.last);
         self.came(&mut node, number, added, here);
         Ok(())

@@ -94,6 +94,10 @@ pub(crate) struct AgentSession<L: Lanes> {
 }
 
 impl<L: Lanes> End for AgentSession<L> {
+    fn hub_identity(&self) -> [u8; 16] {
+        self.end.hub().identity
+    }
+
     fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
         self.end.receive(bytes, now, wall, &mut self.lanes, out)
     }

@@ -1,7 +1,7 @@
 //! A queue of what comes on a link, for another thread: whole, undecoded blocks, for programs that keep them or pass them on.
 //! It is bounded: if its reader is slow, the oldest blocks are dropped and reported as lost.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -112,6 +112,11 @@ pub enum Event {
     },
     /// The list of nodes is complete.
     Nodes,
+    /// Which nodes are up at another one of the hubs only, each with the hub's address.
+    Elsewhere {
+        /// All of them.
+        nodes: BTreeMap<String, String>,
+    },
 }
 
 impl Event {
@@ -122,6 +127,7 @@ impl Event {
                 Event::Up { hub: text } | Event::Down { problem: text } | Event::Told { text, .. } => {
                     text.len()
                 }
+                Event::Elsewhere { nodes } => nodes.iter().map(|(node, hub)| node.len() + hub.len()).sum(),
                 _ => 0,
             }
     }
@@ -369,6 +375,10 @@ impl ConnectionSink for EventSink {
             self.last_problem = Some(problem.to_owned());
             self.push(Event::Down { problem: problem.to_owned() });
         }
+    }
+
+    fn elsewhere(&mut self, nodes: &BTreeMap<String, String>) {
+        self.push(Event::Elsewhere { nodes: nodes.clone() });
     }
 
     fn rest(&mut self) {

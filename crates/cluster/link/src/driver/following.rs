@@ -1,6 +1,7 @@
 //! The reader's side: what it subscribes to, whatever the connection, and the thread that connects to one of its hubs (`reader.rs`).
 //! A [`ConnectionSink`] takes the rows.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -44,6 +45,11 @@ pub trait ConnectionSink: LaneSink + Send + 'static {
     fn up(&mut self, hub: &HubName);
     /// There is no connection, for this reason. Called at the end of a connection and at every failed attempt.
     fn down(&mut self, problem: &str);
+    /// Nodes that the reader follows, and that are up at another one of its hubs only, each with that hub's address. Called when that
+    /// has changed; a reader with one hub never hears of it.
+    fn elsewhere(&mut self, nodes: &BTreeMap<String, String>) {
+        let _ = nodes;
+    }
     /// Everything that has arrived was handed over.
     fn rest(&mut self) {}
     /// Why the connection must end, if it must.

@@ -1,6 +1,7 @@
 //! A reader's place at another hub than the present one: it asks which nodes are up there, and subscribes to the same lanes, so that
 //! nodes which have gone there go on gathering them. It takes no rows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use khz_block::Decoder;
@@ -23,7 +24,8 @@ use crate::whereabouts::Up;
 pub(super) struct Outpost {
     hub: usize,
     list: Arc<Mutex<Option<Up>>>,
-    _running: Running,
+    lists: Arc<AtomicBool>,
+    running: Running,
 }
 
 impl Outpost {
@@ -41,9 +43,18 @@ impl Outpost {
         let sink =
             Scout { requests: requests.clone(), up: Up::new(), list: list.clone(), home: home.clone() };
         let waker = Waker::of(&shared);
-        let reader = Reader::new(identity.clone(), sink, requests.clone(), &shared, waker).into_outpost();
+        let lists = Arc::new(AtomicBool::new(true));
+        let reader = Reader::new(identity.clone(), sink, requests.clone(), &shared, waker);
+        let reader = reader.into_outpost(lists.clone());
         let running = Running::start(Arc::new(dialer.only(hub)), shared, reader, None).ok()?;
-        Some(Outpost { hub, list, _running: running })
+        Some(Outpost { hub, list, lists, running })
+    }
+
+    /// Whether it asks for the list of nodes: a place that is only kept has its subscriptions and nothing else.
+    pub fn set_lists(&self, lists: bool) {
+        if self.lists.swap(lists, Ordering::Relaxed) != lists {
+            self.running.shared.bell.ring();
+        }
     }
 
     /// Which hub it is.

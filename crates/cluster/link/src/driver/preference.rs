@@ -93,6 +93,16 @@ impl Preference {
         }
     }
 
+    /// This hub has refused us for a reason that time does not change.
+    pub fn refused(&self, hub: usize, identity: [u8; 16]) {
+        self.lock().failback.refused(hub, identity);
+    }
+
+    /// This hub has accepted us.
+    pub fn accepted(&self, hub: usize) {
+        self.lock().failback.accepted(hub);
+    }
+
     /// Why we are not at the first hub, if that is so and has changed. It never waits: the thread that writes rows may call it.
     pub fn say(&self, said: &mut u64, now: Nanos, say: impl FnOnce(&Standing<'_>)) {
         let changes = self.changes.load(Ordering::Acquire);
@@ -165,8 +175,14 @@ impl Work {
                 (known.failback.better(now), known.failback.next_probe(), known.failback.next_ripe())
             };
             if let Some(hub) = better {
-                self.preference.lock().failback.goes_back(hub);
-                let text = format!("goes back to {}, which is well again", self.dialer.address(hub));
+                let mut known = self.preference.lock();
+                known.failback.goes_back(hub);
+                let address = self.dialer.address(hub);
+                let text = match known.failback.has_refused(hub) {
+                    true => format!("tries {address} again, which has refused it"),
+                    false => format!("goes back to {address}, which is well again"),
+                };
+                drop(known);
                 self.session.moves.set(hub, text);
                 self.session.bell.ring();
                 return;
@@ -188,6 +204,9 @@ impl Work {
             return;
         }
         let mut known = self.preference.lock();
+        if let Ok(identity) = greeted {
+            known.failback.greeted(hub, identity);
+        }
         known.failback.probed(hub, greeted.is_ok(), clock::now(), random());
         self.preference.changes.fetch_add(1, Ordering::Release);
         if let (Err(problem), Some(hub)) = (greeted, known.hubs.get_mut(hub)) {
@@ -200,8 +219,8 @@ impl Work {
     }
 }
 
-/// Waits for the Greeting of a hub that knows our version.
-fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
+/// Waits for the Greeting of a hub that knows our version. Returns the hub's identity.
+fn greeted(mut transport: Transport, own: &Shared) -> Result<[u8; 16], String> {
     let until = Nanos(clock::now().0 + WELCOME_LATE.0);
     let (mut room, mut bytes) = ([0; READ_MAX], Vec::new());
     loop {
@@ -224,7 +243,7 @@ fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
         let Some(raw) = frame::split(&bytes, FRAME_MAX).map_err(|error| error.to_string())? else { continue };
         return match Frame::decode(raw.kind, raw.body).map_err(|error| error.to_string())? {
             Frame::Greeting(greeting) if greeting.lowest <= VERSION && greeting.highest >= VERSION_LOWEST => {
-                Ok(())
+                Ok(greeting.identity)
             }
             Frame::Greeting(_) => Err("it speaks no version that we speak".into()),
             Frame::Refuse { text, .. } => Err(text.to_owned()),

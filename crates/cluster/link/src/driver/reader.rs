@@ -1,7 +1,8 @@
 //! A reader on its connections, one after the other: it sends what the hub does not know yet, and hands on what comes. Where there
 //! are several hubs it sees to it that it is at the right one (`whereabouts.rs`).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use khz_model::Nanos;
@@ -46,8 +47,8 @@ pub(super) struct Reader<S> {
     waker: Waker,
     /// `None`: there is one hub only.
     choice: Option<Choice>,
-    /// It wants the list of nodes, and holds a place for another reader: it subscribes to the same lanes, and takes none.
-    is_outpost: bool,
+    /// It holds a place for another reader: it subscribes to the same lanes, and takes none. True inside: it wants the list of nodes.
+    outpost: Option<Arc<AtomicBool>>,
 }
 
 /// Several hubs, and at which of them a reader should be.
@@ -58,6 +59,27 @@ struct Choice {
     hub: usize,
     /// When the lanes that stand still are counted next.
     next_count: Nanos,
+    /// What the sink knows of nodes at other hubs.
+    told: BTreeMap<String, String>,
+}
+
+impl Choice {
+    /// Tells the sink which nodes are at other hubs, if that has changed.
+    fn tell<S: ConnectionSink>(&mut self, sink: &mut S) {
+        if !self.whereabouts.compares() {
+            return;
+        }
+        let found = self.whereabouts.elsewhere();
+        let is_known = |(node, hub): (&&str, &usize)| {
+            self.told.get(*node).is_some_and(|told| *told == self.dialer.address(*hub).to_string())
+        };
+        if found.len() == self.told.len() && found.iter().all(is_known) {
+            return;
+        }
+        let named = |(node, hub): (&str, usize)| (node.to_owned(), self.dialer.address(hub).to_string());
+        self.told = found.into_iter().map(named).collect();
+        sink.elsewhere(&self.told);
+    }
 }
 
 impl<S> Reader<S> {
@@ -77,7 +99,7 @@ impl<S> Reader<S> {
             shared: shared.clone(),
             waker,
             choice: None,
-            is_outpost: false,
+            outpost: None,
         }
     }
 
@@ -89,13 +111,14 @@ impl<S> Reader<S> {
             whereabouts: Whereabouts::new(hubs),
             hub: 0,
             next_count: Nanos(0),
+            told: BTreeMap::new(),
         });
         Reader { choice, ..self }
     }
 
-    /// The same as an outpost.
-    pub fn into_outpost(self) -> Self {
-        Reader { is_outpost: true, ..self }
+    /// The same as an outpost, which wants the list of nodes while this is true.
+    pub fn into_outpost(self, lists: Arc<AtomicBool>) -> Self {
+        Reader { outpost: Some(lists), ..self }
     }
 }
 
@@ -112,7 +135,7 @@ impl<S: ConnectionSink> Caller for Reader<S> {
         if let Some(vouch) = vouch {
             self.end.vouched(vouch);
         }
-        if !self.is_outpost {
+        if self.outpost.is_none() {
             lock(&self.requests).texts.forget_sent();
         }
         ReaderSession {
@@ -160,7 +183,7 @@ pub(super) struct ReaderSession<'a, S> {
 impl<S: ConnectionSink> ReaderSession<'_, S> {
     /// Sends what the hub does not know yet, and ends what the reader has ended.
     fn send(&mut self, now: Nanos, out: &mut Vec<u8>) {
-        let Reader { end, sink, requests, choice, is_outpost, .. } = &mut *self.reader;
+        let Reader { end, sink, requests, choice, outpost, .. } = &mut *self.reader;
         let looks = choice.as_ref().is_some_and(|choice| choice.whereabouts.looks());
         // Told after the lock: a sink may take locks within which others subscribe.
         let mut refused = Vec::new();
@@ -169,10 +192,11 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
         for number in self.sent.extract_if(|number| !is_current(number)) {
             end.dismiss(number, sink, out);
         }
-        if let Some(is_sent) = self.nodes.want(requests.roster || *is_outpost, looks) {
+        let is_shown = outpost.as_ref().map_or(requests.roster, |lists| lists.load(Ordering::Relaxed));
+        if let Some(is_sent) = self.nodes.want(is_shown, looks) {
             end.roster(is_sent, out);
         }
-        if self.has_channels != requests.channels && !*is_outpost {
+        if self.has_channels != requests.channels && outpost.is_none() {
             self.has_channels = requests.channels;
             match end.knows_definitions() {
                 true => end.channels(requests.channels, out),
@@ -194,7 +218,7 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
             let channel = channel.as_deref().map(ChannelFrame::from);
             end.ask(&Ask { number, period, exact, prompt, past, own: false, channel, patterns: words }, out);
         }
-        if !*is_outpost {
+        if outpost.is_none() {
             requests.texts.send(end, sink, || self.text_allowance.take(now), out);
         }
         drop(requests);
@@ -207,37 +231,40 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
 
     /// Looks for the nodes, where their rows do not come, and goes to the hub where they are.
     fn choose_hub(&mut self, now: Nanos) {
-        let Reader { end, identity, requests, shared, choice: Some(choice), .. } = &mut *self.reader else {
+        let Reader { end, sink, identity, requests, shared, choice: Some(choice), .. } = &mut *self.reader
+        else {
             return;
         };
+        let is_late = now.since(self.welcome) >= LANES_LATE;
         if now >= choice.next_count {
             choice.next_count = Nanos(now.0 + COUNT.0);
             let requests = lock(requests);
             let regular = requests.subscriptions.iter().filter(|all| all.channel.is_none() && !all.past);
             let is_regular = |number| regular.clone().any(|known| known.number == number);
             let has_none = regular.clone().next().is_some() && !end.has_lanes();
-            let is_late = now.since(self.welcome) >= LANES_LATE;
             let still = end.stand_still(now, is_regular) + u64::from(has_none && is_late);
-            choice.whereabouts.stand_still(still, now);
+            let has_channels = requests.subscriptions.iter().any(|all| all.channel.is_some());
+            choice.whereabouts.stand_still(still, has_channels, now);
         }
         if let Some((up, lacks)) = self.nodes.take_complete() {
             choice.whereabouts.here(up, lacks, now);
         }
-        match (choice.whereabouts.compares(), self.outposts.is_empty()) {
-            (true, true) => {
-                let others = (0..choice.dialer.hubs()).filter(|hub| *hub != choice.hub);
-                let start = |hub| Outpost::start(hub, &choice.dialer, identity, requests, shared);
-                self.outposts = others.filter_map(start).collect();
-            }
-            (false, false) => self.outposts.clear(),
-            _ => {}
+        self.outposts.retain(|outpost| choice.whereabouts.holds(outpost.hub()));
+        if choice.whereabouts.compares() {
+            let is_at = |hub: usize| self.outposts.iter().any(|outpost| outpost.hub() == hub);
+            let others = (0..choice.dialer.hubs()).filter(|&hub| hub != choice.hub && !is_at(hub));
+            let start = |hub| Outpost::start(hub, &choice.dialer, identity, requests, shared);
+            let new: Vec<Outpost> = others.filter_map(start).collect();
+            self.outposts.extend(new);
         }
         for outpost in &self.outposts {
+            outpost.set_lists(choice.whereabouts.compares());
             if let Some(up) = outpost.take_list() {
                 choice.whereabouts.there(outpost.hub(), up, now);
             }
         }
-        if let Some((hub, nodes)) = choice.whereabouts.better() {
+        choice.tell(sink);
+        if is_late && let Some((hub, nodes)) = choice.whereabouts.better() {
             let nodes = if nodes == 1 { "1 node is".to_owned() } else { format!("{nodes} nodes are") };
             let text = format!("leaves for {}, where {nodes} that it follows", choice.dialer.address(hub));
             shared.moves.set(hub, text);
@@ -274,7 +301,7 @@ impl<S: ConnectionSink> End for ReaderSession<'_, S> {
         let requests = lock(&self.reader.requests);
         let (now, waits) = (clock::now(), requests.subscriptions.len() > self.sent.len());
         let rows = self.allowance.next(now).filter(|_| waits);
-        let sends_texts = requests.texts.is_waiting() && !self.reader.is_outpost;
+        let sends_texts = requests.texts.is_waiting() && self.reader.outpost.is_none();
         let texts = self.text_allowance.next(now).filter(|_| sends_texts);
         rows.into_iter().chain(texts).fold(wake, Nanos::min)
     }

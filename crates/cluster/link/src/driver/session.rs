@@ -61,6 +61,10 @@ pub(crate) trait End {
     }
     /// True once the hub has accepted us.
     fn is_welcome(&self) -> bool;
+    /// The identity of the hub, as its Greeting says it; zeros: unknown.
+    fn hub_identity(&self) -> [u8; 16] {
+        [0; 16]
+    }
     /// The hub has accepted us, just now.
     fn welcomed(&mut self) {}
     /// The kernel has retransmitted this many segments.

@@ -15,6 +15,7 @@ use crate::driver::session::{Buffers, End, Ended, Session, sleep};
 use crate::driver::{Shared, clock, counters};
 use crate::error::LinkError;
 use crate::hub_list::{HubList, Outcome};
+use crate::message::Reason;
 
 /// Stack of the thread: its deepest call is rustls'.
 const STACK_BYTES: usize = 256 << 10;
@@ -116,7 +117,8 @@ impl<C: Caller> Worker<C> {
 
     fn log(&mut self, hub: usize, outcome: Outcome, problem: &str) {
         let line = format!("hub {}: {problem}", self.dialer.address(hub));
-        let has_lasted = matches!(outcome, Outcome::Broke { lasted } if lasted > Nanos(0));
+        let has_lasted =
+            matches!(outcome, Outcome::Broke { lasted } | Outcome::Closed { lasted } if lasted > Nanos(0));
         let is_news = has_lasted || self.last_problems.get(&hub) != Some(&line);
         if is_news && !self.shared.is_muted() {
             tracing::warn!("{line}");
@@ -153,10 +155,19 @@ impl<C: Caller> Worker<C> {
         let (end, ended, buffers) = session.finish(ended);
         self.buffers = buffers;
         let lasted = welcome.map_or(Nanos(0), |since| clock::now().since(since));
+        if let Some(preference) = &self.preference {
+            match &ended {
+                Ended::Link(LinkError::Refused { reason: Reason::Proof | Reason::NotAllowed, .. }) => {
+                    preference.refused(hub, end.hub_identity());
+                }
+                _ if welcome.is_some() => preference.accepted(hub),
+                _ => {}
+            }
+        }
         let (outcome, problem) = match ended {
             Ended::Stopped => (Outcome::Broke { lasted }, String::new()),
             Ended::Moves(to, text) => (Outcome::Moved { to }, text),
-            Ended::Socket(problem) => (Outcome::Broke { lasted }, problem),
+            Ended::Socket(problem) => (Outcome::Closed { lasted }, problem),
             Ended::Link(error @ LinkError::Refused { .. }) => {
                 counters::add(&self.shared.counters.refusals, 1);
                 (Outcome::Refused, error.to_string())

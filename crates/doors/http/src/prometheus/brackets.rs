@@ -1,5 +1,5 @@
-//! Whether bytes can be one JSON object, by its brackets: so an answer that was cut, or that something follows, is noticed
-//! without holding it. Does not check what is between them.
+//! Whether bytes can be one JSON object, by its signs: so an answer that was cut, that something follows, or in which a value is
+//! missing is noticed without holding it. Does not check how texts, numbers and words are written.
 
 /// Deeper than any answer of an engine.
 const DEPTH_MAX: u32 = 64;
@@ -8,9 +8,26 @@ const DEPTH_MAX: u32 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Brackets {
     depth: u32,
+    /// For each level that is open, the innermost last: 1 for an object, 0 for a list.
+    objects: u64,
+    before: Before,
     is_text: bool,
     is_escaped: bool,
+    /// Within a number or a word.
+    is_bare: bool,
     is_closed: bool,
+}
+
+/// What came last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    /// A bracket that opens, or nothing.
+    #[default]
+    Open,
+    Key,
+    Colon,
+    Value,
+    Comma,
 }
 
 impl Brackets {
@@ -30,27 +47,71 @@ impl Brackets {
             self.is_escaped = byte == b'\\' && !self.is_escaped;
             return true;
         }
+        if self.is_bare && (byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+            return true;
+        }
+        self.is_bare = false;
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' => true,
             _ if self.is_closed => false,
-            b'{' | b'[' => {
-                // It begins with an object.
-                let may_open = self.depth > 0 || byte == b'{';
-                self.depth += 1;
-                may_open && self.depth <= DEPTH_MAX
-            }
+            b'{' | b'[' => self.open(byte == b'{'),
             _ if self.depth == 0 => false,
-            b'}' | b']' => {
-                self.depth -= 1;
-                self.is_closed = self.depth == 0;
-                true
-            }
+            b'}' | b']' => self.close(byte == b'}'),
             b'"' => {
                 self.is_text = true;
-                true
+                self.text()
             }
-            _ => true,
+            b':' => self.follows(Before::Key, Before::Colon),
+            b',' => self.follows(Before::Value, Before::Comma),
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                self.is_bare = true;
+                self.value()
+            }
+            _ => false,
         }
+    }
+
+    /// It begins with an object.
+    fn open(&mut self, is_object: bool) -> bool {
+        let may_open = if self.depth == 0 { is_object } else { self.value() };
+        self.depth += 1;
+        (self.objects, self.before) = (self.objects << 1 | u64::from(is_object), Before::Open);
+        may_open && self.depth <= DEPTH_MAX
+    }
+
+    fn close(&mut self, is_object: bool) -> bool {
+        let may_close =
+            self.is_in_object() == is_object && matches!(self.before, Before::Open | Before::Value);
+        self.depth -= 1;
+        (self.objects, self.before, self.is_closed) = (self.objects >> 1, Before::Value, self.depth == 0);
+        may_close
+    }
+
+    /// A key or a value.
+    fn text(&mut self) -> bool {
+        let is_key = self.is_in_object() && matches!(self.before, Before::Open | Before::Comma);
+        if is_key {
+            self.before = Before::Key;
+        }
+        is_key || self.value()
+    }
+
+    fn value(&mut self) -> bool {
+        let may_begin = match self.before {
+            Before::Colon => true,
+            Before::Open | Before::Comma => !self.is_in_object(),
+            Before::Key | Before::Value => false,
+        };
+        self.before = Before::Value;
+        may_begin
+    }
+
+    fn follows(&mut self, before: Before, now: Before) -> bool {
+        std::mem::replace(&mut self.before, now) == before
+    }
+
+    fn is_in_object(&self) -> bool {
+        self.objects & 1 == 1
     }
 }
 
@@ -71,6 +132,19 @@ mod tests {
             ("{}{}", None),
             ("{}x", None),
             ("}", None),
+            (r#"{"status":"success","data":}"#, None),
+            (r#"{"a":1,}"#, None),
+            (r#"{"a":[1,]}"#, None),
+            (r#"{"a":[,1]}"#, None),
+            (r#"{"a":[1 2]}"#, None),
+            (r#"{"a" 1}"#, None),
+            (r#"{"a":"b":1}"#, None),
+            (r#"{"a"}"#, None),
+            (r#"{1:2}"#, None),
+            (r#"{"a":[}]"#, None),
+            (r#"{"a":{"b":[1,-2.5e+3,null,true,"x",[],{}]},"c":"d"}"#, Some(true)),
+            (r#"{"a":[{"b":1},{"b":2}]}"#, Some(true)),
+            ("{}", Some(true)),
         ] {
             // In any pieces.
             for at in 0..=text.len() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use khz_model::{Kind, Metric, exposed};
+use khz_model::{Kind, Metric, Query, exposed};
 
 use crate::json;
 use crate::pages::Writer;
@@ -26,15 +26,9 @@ const VERSION: &str = "3.5.0";
 pub(crate) async fn metadata(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let form = Form::of(request).await?;
     let limit = form.limit()?.unwrap_or(usize::MAX);
-    let mut known: BTreeMap<String, Arc<Metric>> = BTreeMap::new();
-    let derived = [exposed::up_metric(), exposed::time_metric()].map(Arc::new);
-    for metric in app.query.metrics().into_iter().chain(derived) {
-        known.entry(metric.exposition.name.to_string()).or_insert(metric);
-    }
-    if let Some(only) = form.get("metric") {
-        known.retain(|name, _| name == only);
-    }
+    let (only, query) = (form.get("metric").map(str::to_owned), Arc::clone(&app.query));
     let write = async move |mut writer: Writer| {
+        let known = known(&*query, only.as_deref());
         writer.hold(known.keys().map(|name| name.len() + 64).sum::<usize>() as u64)?;
         writer.page().push('{');
         for (number, (name, metric)) in known.iter().take(limit).enumerate() {
@@ -52,6 +46,18 @@ pub(crate) async fn metadata(State(app): State<Arc<App>>, request: Request) -> R
         Ok(writer)
     };
     answer::success(&app, Notes::default(), write).await
+}
+
+/// The metrics by their names in the exposition; with `only`, that one.
+fn known(query: &dyn Query, only: Option<&str>) -> BTreeMap<String, Arc<Metric>> {
+    let derived = [exposed::up_metric(), exposed::time_metric()].map(Arc::new);
+    let mut known = BTreeMap::new();
+    for metric in query.metrics().into_iter().chain(derived) {
+        if only.is_none_or(|only| metric.exposition.name == only) {
+            known.entry(metric.exposition.name.to_string()).or_insert(metric);
+        }
+    }
+    known
 }
 
 fn kind(metric: &Metric) -> &'static str {

@@ -9,7 +9,7 @@ use khz_model::{
     Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges, Reach,
 };
 use khz_past::{Known, PastSource};
-use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
+use khz_promql::{Engine, LabelSet, Limits, Matcher, QueryError, Selection, Sink, Source};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
@@ -38,6 +38,11 @@ impl Stop {
         }
     }
 
+    /// The time that the work has left: it has waited for its turn.
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     /// Where the work writes the most bytes that it has held.
     pub fn held(&self) -> Arc<AtomicUsize> {
         self.held.clone()
@@ -48,8 +53,14 @@ impl Stop {
         self.held.fetch_max(bytes, Ordering::Relaxed);
     }
 
+    /// An engine that stops when it is time to.
+    pub fn engine(&self, limits: Limits) -> Engine {
+        let limits = Limits { time: limits.time.min(self.time_left()), ..limits };
+        Engine::new(limits).cancelled_by(self.is_left()).counting_in(self.held())
+    }
+
     /// Set when nobody waits any more.
-    pub fn is_left(&self) -> Arc<AtomicBool> {
+    fn is_left(&self) -> Arc<AtomicBool> {
         self.is_left.clone()
     }
 }
@@ -195,5 +206,41 @@ impl RangeAnswer for StoppableAnswer {
 
     fn damage(&mut self) -> Vec<String> {
         self.answer.damage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No series.
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn select(&self, _: &Selection, _: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
+            Ok(Vec::new())
+        }
+
+        fn series(
+            &self,
+            _: &[Matcher],
+            _: i64,
+            _: i64,
+            _: usize,
+        ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+            Ok((Vec::new(), false))
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_query_includes_its_wait() {
+        let limits = Limits { time: Duration::from_secs(100), ..Limits::default() };
+        let asked = |waited: Duration| {
+            let deadline = Instant::now() + limits.time - waited;
+            let stop = Stop { is_left: Arc::default(), deadline, held: Arc::default() };
+            stop.engine(limits).query(&Nothing, "sum_over_time(vector(1)[1h:1s])", 0).map(|_| ())
+        };
+        assert_eq!(asked(Duration::ZERO), Ok(()));
+        assert!(matches!(asked(limits.time), Err(QueryError::Timeout(_))));
     }
 }

@@ -10,7 +10,7 @@ use khz_model::http_names::ENGINE_HEADER;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use crate::engine::{Engine, EngineAnswer, EngineError, Question};
+use crate::engine::{ASKED_BY, Engine, EngineAnswer, EngineError, Question, passed_on};
 use crate::limits::{PAGE_BYTES, QUERY_TIMEOUT};
 use crate::pages::{self, Writer};
 use crate::params::decode;
@@ -34,8 +34,15 @@ pub(crate) async fn answer(
     let url = HeaderValue::from_str(engine.url());
     let path = path(request.uri().path())?;
     let is_form = body_max(&Method::POST, &path).is_some();
+    let asked_by = request.headers().get(ASKED_BY).map(HeaderValue::as_bytes);
+    let asked_by = passed_on(asked_by, engine.mark()).ok_or_else(|| {
+        EngineError::Unusable(format!(
+            "the engine {} is this khz itself, or asks it: write another address into url of [engine]",
+            engine.url()
+        ))
+    })?;
     let pairs = Form::of(request).await?.only(known);
-    let (handed, first) = Handed::begin(app, engine, Question { path, is_form, pairs }).await?;
+    let (handed, first) = Handed::begin(app, engine, Question { path, is_form, pairs, asked_by }).await?;
     let write = async move |writer| write(writer, handed, first).await;
     let mut response = pages::json(app, write).await?;
     if let Ok(url) = url {

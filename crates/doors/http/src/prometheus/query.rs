@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use khz_promql::{Engine, Limits, format};
+use khz_promql::{Limits, format};
 
 use crate::json;
 use crate::limits::{QUERY_BYTES, QUERY_LOOK_BACK_MAX};
 use crate::prometheus::answer::{self, Notes};
-use crate::prometheus::evaluate::{Stop, evaluate};
+use crate::prometheus::evaluate::evaluate;
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::Form;
 use crate::prometheus::times;
@@ -30,7 +30,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let (limit, time, timeout) = (form.limit()?, form.moment("time", form.now)?, form.timeout()?);
     let (text, limits) = (text(&form), limits(&form, timeout)?);
     let work = evaluate(&app, form.asked(timeout), move |source, stop| {
-        engine(limits, stop).query(source, &text, time)
+        stop.engine(limits).query(source, &text, time)
     });
     answer::result(&app, work.await.map_err(Failure::of_query)?, limit).await
 }
@@ -50,7 +50,7 @@ pub(crate) async fn query_range(State(app): State<Arc<App>>, request: Request) -
     }
     let (text, limits) = (text(&form), limits(&form, timeout)?);
     let work = evaluate(&app, form.asked(timeout), move |source, stop| {
-        engine(limits, stop).query_range(source, &text, start, end, step)
+        stop.engine(limits).query_range(source, &text, start, end, step)
     });
     answer::result(&app, work.await.map_err(Failure::of_query)?, limit).await
 }
@@ -84,8 +84,4 @@ fn limits(form: &Form, time: Duration) -> Result<Limits, Failure> {
         }
     }
     Ok(limits)
-}
-
-fn engine(limits: Limits, stop: &Stop) -> Engine {
-    Engine::new(limits).cancelled_by(stop.is_left()).counting_in(stop.held())
 }

@@ -38,7 +38,9 @@ pub(crate) async fn read_remotely(
     let body = bodies::whole(request, READ_BYTES_MAX, "a request to read").await?;
     let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, stop| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;
-        let packed = read(source, &asked).and_then(|answer| answer.pack());
+        let mut packed = read(source, &asked).and_then(|answer| answer.pack());
+        // Packing takes room for bytes that do not become smaller: megabytes that nobody would count.
+        let _ = packed.as_mut().map(Vec::shrink_to_fit);
         // Unpacked it has held more; where there is no answer, because there is too much.
         stop.has_held(packed.as_ref().map_or(usize::MAX, Vec::len));
         packed.map_err(meant)
@@ -46,7 +48,7 @@ pub(crate) async fn read_remotely(
     let packed = packed.await?;
     let write = async move |mut writer: Writer| {
         // The answer counts until a client that reads slowly has it.
-        writer.hold((packed.len() + PAGE_BYTES) as u64)?;
+        writer.hold((packed.capacity() + PAGE_BYTES) as u64)?;
         for page in packed.chunks(PAGE_BYTES) {
             writer.send(page.to_vec()).await?;
         }

@@ -22,7 +22,8 @@ use crate::routes::App;
 /// `/api/v1/rules`
 pub(crate) async fn rules(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let wanted = Wanted::of(Form::of(request).await?).await?;
-    let standing = app.rules.standing();
+    let version = app.standings.pay(&app.answers, app.rules.standing(), Standing::bytes)?;
+    let standing = version.value.clone();
     let notes = notes(&standing);
     let begin = match &wanted.first {
         None => 0,
@@ -32,6 +33,7 @@ pub(crate) async fn rules(State(app): State<Arc<App>>, request: Request) -> Resu
         })?,
     };
     let write = async move |mut writer: Writer| {
+        writer.share(version.bytes());
         writer.page().push_str("{\"groups\":[");
         let (mut count, mut next) = (0, None);
         for group in standing.groups[begin..].iter().filter(|group| wanted.group(group)) {
@@ -214,11 +216,12 @@ fn evaluated(out: &mut String, took: f64, last: Option<i64>) {
 
 /// `/api/v1/alerts`
 pub(crate) async fn alerts(State(app): State<Arc<App>>) -> Result<Response, Failure> {
-    let standing = app.rules.standing();
-    let notes = notes(&standing);
+    let version = app.standings.pay(&app.answers, app.rules.standing(), Standing::bytes)?;
+    let notes = notes(&version.value);
     let write = async move |mut writer: Writer| {
+        writer.share(version.bytes());
         writer.page().push_str("{\"alerts\":[");
-        let rules = standing.groups.iter().flat_map(|group| &group.rules);
+        let rules = version.value.groups.iter().flat_map(|group| &group.rules);
         for (number, alert) in rules.flat_map(|rule| &rule.alerts).enumerate() {
             json::next(writer.page(), number);
             write_alert(writer.page(), alert);

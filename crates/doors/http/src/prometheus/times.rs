@@ -12,9 +12,8 @@ const LAST: &str = "292277025-08-18T07:12:54.999999999Z";
 /// A moment.
 pub(crate) fn moment(text: &str) -> Result<i64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
-        let ms = (seconds * 1_000.0).round();
-        return match ms.abs() <= FARTHEST {
-            true => Ok(ms as i64),
+        return match (seconds * 1_000.0).abs() <= FARTHEST {
+            true => Ok(milliseconds(seconds)),
             false => Err(format!("cannot parse {text:?} to a valid timestamp")),
         };
     }
@@ -29,13 +28,20 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
     Ok((time.0 / 1_000_000).cast_signed())
 }
 
+/// A moment in ms, as Prometheus rounds it: what is behind the point, by itself, so that its digits are those that were written.
+fn milliseconds(seconds: f64) -> i64 {
+    let behind = (seconds.fract() * 1_000.0).round() as i64;
+    (seconds.trunc() as i64).saturating_mul(1_000).saturating_add(behind)
+}
+
 /// A duration in ms: seconds, or numbers with units, the largest first.
 pub(crate) fn duration(text: &str) -> Result<i64, String> {
     let wrong = || format!("cannot parse {text:?} to a valid duration");
     if let Ok(seconds) = text.parse::<f64>() {
-        let ms = seconds * 1_000.0;
-        return match ms.abs() <= FARTHEST {
-            true => Ok(ms.round() as i64),
+        let nanos = seconds * 1e9;
+        return match nanos.abs() < i64::MAX as f64 {
+            // Parts of a millisecond are cut off.
+            true => Ok(nanos as i64 / 1_000_000),
             false => Err(format!("cannot parse {text:?} to a valid duration. It overflows int64")),
         };
     }
@@ -55,7 +61,10 @@ pub(crate) fn duration(text: &str) -> Result<i64, String> {
         let (_, ms) = units.find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         sum = number.checked_mul(*ms).and_then(|ms| sum.checked_add(ms)).ok_or_else(wrong)?;
     }
-    Ok(sum)
+    match sum <= i64::MAX / 1_000_000 {
+        true => Ok(sum),
+        false => Err(wrong()),
+    }
 }
 
 /// Units and their ms, the largest first.
@@ -78,7 +87,10 @@ mod tests {
         for (text, ms) in [
             ("0", 0),
             ("1763690000", 1_763_690_000_000),
-            ("1763690000.0075", 1_763_690_000_008),
+            ("1763690000.0075", 1_763_690_000_007),
+            ("1763690000.0005", 1_763_690_000_000),
+            ("0.0005", 1),
+            ("1763690000.999", 1_763_690_000_999),
             ("-1.5", -1_500),
             ("1.5e3", 1_500_000),
             ("2025-11-21T01:53:20Z", 1_763_690_000_000),
@@ -105,10 +117,27 @@ mod tests {
             ("250ms", 250),
             ("2w", 1_209_600_000),
             ("1m1ms", 60_001),
+            ("3.0015", 3_001),
+            ("0.0009", 0),
+            ("292y", 292 * 365 * 86_400_000),
         ] {
             assert_eq!(duration(text), Ok(ms), "{text}");
         }
-        for text in ["", "5x", "h", "30m1h", "1m1m", "1.5h", "-5m", "NaN", "1e300", "9999999999999y", "5 s"] {
+        for text in [
+            "",
+            "5x",
+            "h",
+            "30m1h",
+            "1m1m",
+            "1.5h",
+            "-5m",
+            "NaN",
+            "1e300",
+            "9999999999999y",
+            "293y",
+            "9223372037",
+            "5 s",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

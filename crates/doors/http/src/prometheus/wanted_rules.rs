@@ -45,13 +45,7 @@ impl Wanted {
         if !matches!(&*kind, "" | "alert" | "record") {
             return Err(Failure::parameter("type", format!("not supported value {kind:?}")));
         }
-        let with_alerts = match form.get("exclude_alerts").unwrap_or("false") {
-            "true" => false,
-            "false" => true,
-            other => {
-                return Err(Failure::parameter("exclude_alerts", format!("{other:?} is not true or false")));
-            }
-        };
+        let with_alerts = with_alerts(form.get("exclude_alerts").unwrap_or_default())?;
         let (most, first) = page(&form)?;
         let texts = form.selectors()?;
         let (mut names, mut groups, mut files) = (Vec::new(), Vec::new(), Vec::new());
@@ -87,6 +81,20 @@ impl Wanted {
     }
 }
 
+/// What `exclude_alerts` says; Prometheus' words, which are those of Go's `strconv.ParseBool`.
+fn with_alerts(text: &str) -> Result<bool, Failure> {
+    match &*text.to_lowercase() {
+        "" | "0" | "f" | "false" => Ok(true),
+        "1" | "t" | "true" => Ok(false),
+        other => {
+            let problem = format!(
+                "error converting exclude_alerts: strconv.ParseBool: parsing {other:?}: invalid syntax"
+            );
+            Err(Failure::parameter("exclude_alerts", problem))
+        }
+    }
+}
+
 /// How many groups are wanted, and with which they begin.
 fn page(form: &Form) -> Result<(Option<usize>, Option<String>), Failure> {
     let first = form.get("group_next_token").filter(|token| !token.is_empty()).map(str::to_owned);
@@ -108,13 +116,10 @@ fn page(form: &Form) -> Result<(Option<usize>, Option<String>), Failure> {
     }
 }
 
-/// True if the labels of a rule meet all conditions. As in Prometheus, labels with templates are unknown, and not looked at.
+/// True if the labels of a rule meet all conditions. As in Prometheus, these are the labels as they are written: a template is its text.
 fn selects(matchers: &[Matcher], rule: &Rule) -> bool {
     let text = |name: &str| rule.label_texts().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
-    matchers.iter().all(|matcher| {
-        let value = text(&matcher.name);
-        value.contains("{{") || matcher.matches(value)
-    })
+    matchers.iter().all(|matcher| matcher.matches(text(&matcher.name)))
 }
 
 /// What stands for a group, for the client that goes on with it: names have any length, this has one.
@@ -122,4 +127,43 @@ pub(super) fn token(group: &GroupStanding) -> String {
     let mut hasher = DefaultHasher::new();
     (&group.group.file, &group.group.name).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use khz_rules::RuleSet;
+
+    use super::*;
+
+    #[test]
+    fn exclude_alerts_is_read_as_prometheus_reads_it() {
+        for text in ["", "0", "f", "F", "false", "False", "FALSE"] {
+            assert!(with_alerts(text).unwrap(), "{text}");
+        }
+        for text in ["1", "t", "T", "true", "True", "TRUE", "tRuE"] {
+            assert!(!with_alerts(text).unwrap(), "{text}");
+        }
+        for text in ["2", "yes", "true "] {
+            assert!(with_alerts(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_selector_of_rules_sees_a_template_as_its_text() {
+        let text = "groups: [{name: g, rules: [{alert: A, expr: up, labels: {node: '{{ $labels.x }}', severity: page}}]}]";
+        let set = RuleSet::parse(Path::new("a.yml"), text.as_bytes()).unwrap();
+        let rule = &set.groups().next().unwrap().rules[0];
+        for (selector, expected) in [
+            ("{severity=\"page\"}", true),
+            ("{severity=\"page\", node=\"n1\"}", false),
+            ("{severity=\"page\", node!=\"n1\"}", true),
+            ("{node=~\".*labels.x.*\"}", true),
+            ("{node=\"\", severity=\"page\"}", false),
+        ] {
+            let matchers = series::read(&[selector.to_owned()].into(), || Ok(())).unwrap();
+            assert_eq!(selects(&matchers[0], rule), expected, "{selector}");
+        }
+    }
 }

@@ -277,6 +277,10 @@ impl Query for FakeNode {
     }
 
     fn status(&self) -> Vec<NodeStatus> {
+        self.status_of(&self.nodes)
+    }
+
+    fn status_of(&self, nodes: &[NodeName]) -> Vec<NodeStatus> {
         if self.nodes.len() == 1 && self.down.lock().unwrap().is_empty() {
             return vec![NodeStatus::here(node())];
         }
@@ -307,7 +311,7 @@ impl Query for FakeNode {
                 ..NodeStatus::here(node.clone())
             }
         };
-        self.nodes.iter().map(status).collect()
+        nodes.iter().map(status).collect()
     }
 
     fn own(&self) -> Option<Vec<Sample>> {

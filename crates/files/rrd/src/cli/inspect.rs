@@ -295,10 +295,12 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let words: &[&str] = if is_recursive { &["LIST", "RECURSIVE", path] } else { &["LIST", path] };
         (Client::connect(&address)?.order(words)?.lines, 0)
     } else {
-        match listed(&text::path(path), is_recursive) {
+        match one_file(path)
+            .map_or_else(|| listed(&text::path(path), is_recursive), |name| Ok((vec![name], 0)))
+        {
             // rrdtool prints the reason and succeeds; a script that lists many directories may rely on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
-                // For a file, rrdtool names the argument.
+                // For a file without a directory in its name, rrdtool says so.
                 let source = match source.kind() {
                     std::io::ErrorKind::NotADirectory if path.ends_with(".rrd") => {
                         std::io::Error::from_raw_os_error(libc::EINVAL)
@@ -320,6 +322,15 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         0 => Ok(()),
         _ => refused(format!("{unread} directories below '{path}' could not be read")),
     }
+}
+
+/// The last part of `path`, where that is one `.rrd` file and no directory. rrdtool knows such a file only by a name with a
+/// slash, and none above this directory.
+fn one_file(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next().filter(|name| name.ends_with(".rrd"))?;
+    let is_theirs = path.contains('/') && path.split('/').all(|part| part != "..");
+    let is_file = text::path(path).metadata().is_ok_and(|of| of.is_file());
+    (is_file && (is_theirs || !super::started_as("rrdtool"))).then(|| name.to_string())
 }
 
 /// Directories and `.rrd` files in `directory`, or all `.rrd` files below it, without following symbolic links; and how

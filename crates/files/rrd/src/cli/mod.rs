@@ -2,7 +2,7 @@
 
 mod extra;
 mod inspect;
-mod options;
+pub mod options;
 mod pipe;
 mod store;
 mod through;
@@ -18,7 +18,8 @@ use crate::{spec, tune as change};
 /// The version whose behaviour this is.
 const VERSION: &str = "1.7.2";
 
-/// A command of another crate, offered beside rrdtool's. It parses its arguments itself, and prints its own help.
+/// A command of another crate, offered beside rrdtool's, or in place of the one with its name. It parses its arguments
+/// itself, and prints its own help.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     /// Its name.
@@ -80,7 +81,7 @@ pub fn command(arguments: &[String], more: &[Command], out: &mut dyn Write) -> R
         "cache" => extra::cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
-        "graph" | "graphv" => refused(format!("{name} is not there yet; xport gives the values")),
+        "graph" | "graphv" => refused(format!("{name} is in another crate; `khz rrd {name}` has it")),
         _ => refused(format!("unknown function '{name}'")),
     }
 }
@@ -120,11 +121,15 @@ const INDENT: usize = 4;
 
 fn usage(command: Option<&str>, more: &[Command], out: &mut dyn Write) -> Result<()> {
     let mut text = match started_as("rrdtool") {
-        true => format!("RRDtool {VERSION} (Kilohertz)\n\n"),
+        // Scripts search this text for the word `Usage`.
+        true => {
+            format!("RRDtool {VERSION} (Kilohertz)\n\nUsage: rrdtool [options] command command_options\n\n")
+        }
         false => format!("khz rrd COMMAND ...: .rrd files, as RRDtool {VERSION} has them\n\n"),
     };
-    let more = more.iter().map(|command| (command.name, command.arguments));
-    let all: Vec<_> = COMMANDS.into_iter().chain(more).collect();
+    let is_replaced = |name: &str| more.iter().any(|command| command.name == name);
+    let own = COMMANDS.into_iter().filter(|(name, _)| !is_replaced(name));
+    let all: Vec<_> = own.chain(more.iter().map(|command| (command.name, command.arguments))).collect();
     let mut lines: Vec<_> = all.iter().filter(|(name, _)| command == Some(*name)).collect();
     if lines.is_empty() {
         lines = all.iter().collect();
@@ -160,7 +165,7 @@ pub fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
 }
 
 /// The daemon that a command goes through: its option, else the environment's `RRDCACHED_ADDRESS`.
-fn daemon(parsed: &options::Parsed) -> Option<String> {
+pub fn daemon(parsed: &options::Parsed) -> Option<String> {
     let named = parsed.value("daemon").map(str::to_string);
     named
         .or_else(|| std::env::var_os("RRDCACHED_ADDRESS").map(text::name))
@@ -168,12 +173,18 @@ fn daemon(parsed: &options::Parsed) -> Option<String> {
 }
 
 /// Has the daemon, if the command goes through one, write what waits for `file`.
-fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
+///
+/// # Errors
+/// As those of [`flush_through`].
+pub fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
     daemon(parsed).map_or(Ok(()), |address| flush_through(&address, file))
 }
 
 /// Has the daemon at `address` write what waits for `file`.
-fn flush_through(address: &str, file: &str) -> Result<()> {
+///
+/// # Errors
+/// The daemon does not answer, or cannot write the file.
+pub fn flush_through(address: &str, file: &str) -> Result<()> {
     let mut client = Client::connect(address)?;
     let name = client.name(file);
     client.order(&["FLUSH", &name]).map(|_| ())
@@ -200,5 +211,17 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().find(|line| line.len() > 80), None);
         assert!(COMMANDS.iter().all(|(name, _)| text.contains(&format!("\n    {name} "))));
+    }
+
+    #[test]
+    fn a_command_of_another_crate_takes_the_place_of_the_one_with_its_name() {
+        let other = Command { name: "doctor", arguments: "OTHER", run: |_| refused("the other one") };
+        let mut text = vec![];
+        usage(None, &[other], &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.matches("    doctor ").count(), 1, "{text}");
+        assert!(text.contains("    doctor OTHER\n"), "{text}");
+        let failed = command(&["doctor".into(), ".".into()], &[other], &mut vec![]).unwrap_err();
+        assert_eq!(failed.to_string(), "the other one");
     }
 }

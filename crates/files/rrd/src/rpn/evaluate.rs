@@ -25,8 +25,12 @@ impl Program {
         let mut stack = Stack { values: Vec::with_capacity(16) };
         for (at, node) in self.nodes.iter().enumerate() {
             match node.op {
-                Op::Trend | Op::TrendNan => stack.trend(node.op, self.variable_at(at, 2)?, moment)?,
+                Op::Trend | Op::TrendNan => {
+                    stack.has(2)?;
+                    stack.trend(node.op, self.variable_at(at, 2)?, moment)?;
+                }
                 Op::Predict | Op::PredictSigma | Op::PredictPerc => {
+                    stack.has(3)?;
                     stack.predict(node.op, self.variable_at(at, 1)?, moment)?;
                 }
                 _ => stack.step(node, moment)?,
@@ -57,6 +61,11 @@ const RADIANS: f64 = 0.017_453_295_2;
 const DEGREES: f64 = 57.295_779_51;
 
 impl Stack {
+    /// Whether it holds this many values.
+    fn has(&self, count: usize) -> Result<(), String> {
+        if self.values.len() < count { Err(underflow()) } else { Ok(()) }
+    }
+
     pub(super) fn pop(&mut self) -> Result<f64, String> {
         self.values.pop().ok_or_else(underflow)
     }

@@ -7,9 +7,10 @@
 use crate::error::{Error, Result, refused};
 
 /// The words of an argument that are not used yet.
-pub(super) struct Argument<'a> {
+pub struct Argument<'a> {
     /// As it was given, for messages.
     pub text: &'a str,
+    /// What it begins with.
     pub command: String,
     words: Vec<String>,
 }
@@ -24,6 +25,9 @@ pub(super) struct Name {
 
 impl<'a> Argument<'a> {
     /// The words of `text`; a colon in one of them is written with a backslash.
+    ///
+    /// # Errors
+    /// No word can be the command.
     pub fn parse(text: &'a str) -> Result<Self> {
         let mut words: Vec<String> =
             text.replace("\\:", "\u{0}").split(':').map(|word| word.replace('\u{0}', ":")).collect();
@@ -40,24 +44,30 @@ impl<'a> Argument<'a> {
         Some(value(&self.words.remove(index)))
     }
 
+    /// Takes the word `flag`, which stands anywhere; whether it was there.
+    pub fn flag(&mut self, flag: &str) -> bool {
+        let index = self.words.iter().position(|word| word == flag);
+        index.map(|index| self.words.remove(index)).is_some()
+    }
+
     /// Takes the first word, whole.
-    pub fn next(&mut self) -> Option<String> {
+    pub fn next_word(&mut self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.remove(0))
     }
 
     /// Takes the first word; its value.
     pub fn next_value(&mut self) -> Option<String> {
-        self.next().map(|word| value(&word))
+        self.next_word().map(|word| value(&word))
     }
 
     /// Takes a name and its value, which may also have the keys `vname`, and `rrd` or `rpn`.
-    pub fn name(&mut self) -> Result<Name> {
+    pub(super) fn name(&mut self) -> Result<Name> {
         let name = self.keyed("vname");
         let given = self.keyed("rrd").or_else(|| self.keyed("rpn"));
         if let (Some(name), Some(value)) = (&name, &given) {
             return Ok(Name { name: Some(name.clone()), value: value.clone() });
         }
-        let word = self.next().ok_or_else(|| {
+        let word = self.next_word().ok_or_else(|| {
             Error::Refused(format!("No argument for definition of vdef/rrd in {}", self.text))
         })?;
         let key = word.split_once('=').map(|(key, _)| key.to_string());
@@ -65,6 +75,9 @@ impl<'a> Argument<'a> {
     }
 
     /// Refuses words that nothing has used.
+    ///
+    /// # Errors
+    /// There are some.
     pub fn end(&self) -> Result<()> {
         if self.words.is_empty() {
             return Ok(());

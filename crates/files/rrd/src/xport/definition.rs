@@ -15,6 +15,8 @@ pub(super) struct Definition {
     pub reduce: Function,
     /// Seconds a row has at least.
     pub step: u64,
+    /// Whether the argument itself says the step.
+    pub has_own_step: bool,
     pub start: i64,
     pub end: i64,
 }
@@ -31,7 +33,9 @@ pub(super) fn parse(
         Function::from_name(&text).ok_or_else(|| Error::Refused(format!("bad reduce CF: {text}")))
     });
     let reduce = reduce.transpose()?;
-    let step = match argument.keyed("step") {
+    let own_step = argument.keyed("step");
+    let has_own_step = own_step.is_some();
+    let step = match own_step {
         Some(text) => match text.parse() {
             Ok(seconds) if seconds > 0 => seconds,
             _ => return refused(format!("Bad step value: {text}")),
@@ -66,5 +70,5 @@ pub(super) fn parse(
         return refused(format!("no name in {whole}; write DEF:NAME=FILE:SOURCE:FUNCTION"));
     };
     let reduce = reduce.unwrap_or(function);
-    Ok((name, Definition { path, source, function, reduce, step, start, end }))
+    Ok((name, Definition { path, source, function, reduce, step, has_own_step, start, end }))
 }

@@ -1,7 +1,22 @@
 //! Rows of one step and where they lie in time; reads nothing and computes nothing.
 
 use super::Plan;
+use crate::error::{Result, refused};
 use crate::number::UNKNOWN;
+
+/// Rows of one definition or table at most; rrdtool has no limit.
+pub const ROWS_MAX: i64 = 20_000_000;
+
+/// Whether this number of rows may be computed.
+///
+/// # Errors
+/// They are more than [`ROWS_MAX`].
+pub fn check_rows(rows: i64) -> Result<()> {
+    if rows <= ROWS_MAX {
+        return Ok(());
+    }
+    refused(format!("{rows} rows to compute; at most {ROWS_MAX}: give a longer --step or a shorter time"))
+}
 
 /// The longest step that divides both steps.
 pub(super) fn common(a: u64, b: u64) -> u64 {
@@ -28,6 +43,13 @@ impl Grid {
         Self { start, step, held: usize::try_from((reach - start) / signed).unwrap_or(0).max(1) }
     }
 
+    /// The same, if it has not too many rows.
+    pub fn checked(step: u64, plan: &Plan) -> Result<Self> {
+        let grid = Self::new(step, plan);
+        check_rows(i64::try_from(grid.held).unwrap_or(i64::MAX))?;
+        Ok(grid)
+    }
+
     /// Where a row ends.
     pub fn end(&self, row: usize) -> i64 {
         self.start + (row as i64 + 1) * self.step as i64
@@ -35,16 +57,19 @@ impl Grid {
 }
 
 /// The rows of one definition.
-pub(super) struct Rows {
+pub struct Rows {
+    /// Where the first row begins.
     pub start: i64,
+    /// Seconds of a row.
     pub step: u64,
+    /// A value per row.
     pub values: Vec<f64>,
 }
 
 impl Rows {
     /// The row in which the moment `end` lies; a row contains its end, and not its begin.
     pub fn at(&self, end: i64) -> f64 {
-        let row = (end - self.start - 1).div_euclid(self.step as i64);
+        let row = end.saturating_sub(self.start).saturating_sub(1).div_euclid(self.step as i64);
         usize::try_from(row).ok().and_then(|row| self.values.get(row)).copied().unwrap_or(UNKNOWN)
     }
 }

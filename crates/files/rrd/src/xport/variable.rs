@@ -1,5 +1,6 @@
 //! `VDEF`: one value of a series.
 
+use super::Rows;
 use crate::error::{Error, Result, refused};
 use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::order;
@@ -64,16 +65,38 @@ impl Aggregate {
         }
     }
 
+    /// When its value occurred: the row's end, except that of the first value, where rrdtool tells the row's begin.
+    pub fn moment(self, rows: &Rows) -> Option<i64> {
+        let values = &rows.values;
+        let (row, ends) = match self {
+            Self::Maximum | Self::Minimum => (self.extreme(values)?, 1),
+            Self::First => (values.iter().position(|value| !value.is_nan())?, 0),
+            Self::Last => (values.iter().rposition(|value| !value.is_nan())?, 1),
+            _ => return None,
+        };
+        Some(rows.start + (row as i64 + ends) * rows.step as i64)
+    }
+
+    /// The row with the largest or the smallest value. As in rrdtool, an infinite one counts only if it is the first.
+    fn extreme(self, values: &[f64]) -> Option<usize> {
+        let first = values.iter().position(|value| !value.is_nan())?;
+        let better = |best: usize, row: usize| match self {
+            Self::Maximum => values[row] > values[best],
+            _ => values[row] < values[best],
+        };
+        let finite = (first + 1..values.len()).filter(|row| values[*row].is_finite());
+        Some(finite.fold(first, |best, row| if better(best, row) { row } else { best }))
+    }
+
     /// Its value for rows of `step` seconds.
     pub fn of(self, rows: &[f64], step: u64) -> f64 {
         let known = || rows.iter().copied().filter(|value| !value.is_nan());
-        let count = known().count() as f64;
-        let finite = |value: &f64| value.is_finite();
+        let finite = || rows.iter().copied().filter(|value| value.is_finite());
+        let count = finite().count() as f64;
         match self {
-            Self::Maximum => known().reduce(f64::max).unwrap_or(UNKNOWN),
-            Self::Minimum => known().reduce(f64::min).unwrap_or(UNKNOWN),
-            Self::First => known().find(finite).unwrap_or(UNKNOWN),
-            Self::Last => known().rfind(finite).unwrap_or(UNKNOWN),
+            Self::Maximum | Self::Minimum => self.extreme(rows).map_or(UNKNOWN, |row| rows[row]),
+            Self::First => known().next().unwrap_or(UNKNOWN),
+            Self::Last => known().next_back().unwrap_or(UNKNOWN),
             Self::Percent(percent, leaves_out) => {
                 let values: Vec<f64> = rows.iter().copied().filter(|v| !(leaves_out && v.is_nan())).collect();
                 // Ranks are counted from 0. Without any value rrdtool prints what its memory holds there.
@@ -81,19 +104,19 @@ impl Aggregate {
                 order::ranked(&values).get(rank).copied().unwrap_or(UNKNOWN)
             }
             _ if count == 0.0 => UNKNOWN,
-            Self::Total => known().sum::<f64>() * step as f64,
-            Self::Average => known().sum::<f64>() / count,
+            Self::Total => finite().sum::<f64>() * step as f64,
+            Self::Average => finite().sum::<f64>() / count,
             Self::Stdev => {
-                let mean = known().sum::<f64>() / count;
-                (known().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
+                let mean = finite().sum::<f64>() / count;
+                (finite().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
             }
             Self::Slope | Self::Intercept | Self::Correlation => self.line(rows, count),
         }
     }
 
-    /// The least squares line through the known rows, numbered from 0.
+    /// The least squares line through the finite rows, numbered from 0.
     fn line(self, rows: &[f64], count: f64) -> f64 {
-        let points = || rows.iter().enumerate().filter(|(_, value)| !value.is_nan());
+        let points = || rows.iter().enumerate().filter(|(_, value)| value.is_finite());
         let sum = |of: fn(f64, f64) -> f64| points().map(|(row, value)| of(row as f64, *value)).sum::<f64>();
         let (x, y, xy) = (sum(|x, _| x), sum(|_, y| y), sum(|x, y| x * y));
         let (xx, yy) = (sum(|x, _| x * x), sum(|_, y| y * y));

@@ -38,10 +38,15 @@ impl Oracle {
 
     /// Another program that speaks the same pipe mode: ours.
     pub fn start_program(program: &str, dir: &Path) -> Self {
+        Self::start_in_zone(program, dir, "UTC")
+    }
+
+    /// The same with another local time.
+    pub fn start_in_zone(program: &str, dir: &Path, zone: &str) -> Self {
         let mut child = Command::new(program)
             .arg("-")
             .current_dir(dir)
-            .env("TZ", "UTC")
+            .env("TZ", zone)
             .env("LC_ALL", "C")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

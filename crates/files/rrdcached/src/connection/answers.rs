@@ -103,6 +103,9 @@ pub fn directory(base: &Base, path: &str, recursive: bool) -> Result<String> {
     if path.split('/').any(|part| part == "..") {
         return Err(denied("Permission denied"));
     }
+    if let Some(name) = one_file(base, &whole) {
+        return Ok(list("RRDs", &[name]));
+    }
     let listed = base.listed(whole.trim_end_matches('/')).map_err(|error| match error {
         Error::Io { source, .. } => denied(&khz_rrd::error::os_text(&source)),
         _ => denied("Permission denied"),
@@ -126,6 +129,13 @@ pub fn directory(base: &Base, path: &str, recursive: bool) -> Result<String> {
         names.sort();
     }
     Ok(list("RRDs", &names))
+}
+
+/// The last part of `whole`, where that is one `.rrd` file and no directory.
+fn one_file(base: &Base, whole: &str) -> Option<String> {
+    let name = whole.rsplit('/').next().filter(|name| name.ends_with(".rrd"))?;
+    let file = base.open(whole, false).ok()?;
+    file.metadata().is_ok_and(|of| of.is_file()).then(|| name.to_string())
 }
 
 fn read(directory: &Path, whole: &str) -> Result<std::fs::ReadDir> {

@@ -43,6 +43,7 @@ pub fn create(cache: &Cache, rules: &Rules, file: &str, words: &[String]) -> Res
     if rules.no_overwrite || !arguments.overwrite {
         arguments.words.push("-O".into());
     }
+    arguments.flush_sources(cache)?;
     make_directories(base, rules, file)?;
     let parent = base.parent(file)?;
     let path = text::name(&parent.path);
@@ -115,6 +116,11 @@ impl Arguments {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         self.sources.push(Source { name: name.into_owned(), path: path.clone(), _file: file });
         Ok(path)
+    }
+
+    /// Has what waits for the sources written: the new file begins where they end.
+    fn flush_sources(&self, cache: &Cache) -> Result<()> {
+        self.sources.iter().try_for_each(|source| cache.flush(&source.name).map(|_| ()))
     }
 
     /// `text` with the names of the sources for their paths.

@@ -6,7 +6,7 @@ use super::positions::Position;
 use super::tokens::{Kind, Token, tokens};
 use crate::error::QueryError;
 use crate::limits::{DEPTH_MAX, DURATION_SECONDS_MAX, REGEXES_MAX, TEXT_BYTES_MAX};
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, shortened};
 
 /// Fails for a text that the parser must not see.
 pub(super) fn check(text: &str) -> Result<(), QueryError> {
@@ -31,7 +31,10 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
     for (at, token) in tokens.iter().enumerate() {
         // The parser panics at some of them.
         if token.kind == Kind::Text && unquoted(token.text).is_none() {
-            return bad_at(token, format!("the text {} has no end, or an unknown escape", token.text));
+            return bad_at(
+                token,
+                format!("the text {} has no end, or an unknown escape", shortened(token.text)),
+            );
         }
         if matches!(token.text, "=~" | "!~") {
             regexes += 1;
@@ -46,8 +49,16 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
                 }
             }
         }
-        if matches!(token.kind, Kind::Number | Kind::Word) && seconds_beyond(&tokens, at) {
-            return bad_at(token, format!("duration out of range: {}", token.text));
+        if matches!(token.kind, Kind::Number | Kind::Word)
+            && (seconds_beyond(&tokens, at) || duration_beyond(token.text))
+        {
+            return bad_at(token, format!("duration out of range: {}", shortened(token.text)));
+        }
+        if token.kind == Kind::Number && token.text.parse::<f64>().is_ok_and(f64::is_infinite) {
+            return bad_at(
+                token,
+                format!("the number {} is out of range; infinity is written Inf", shortened(token.text)),
+            );
         }
     }
     match one_too_many {
@@ -78,6 +89,32 @@ fn seconds_beyond(tokens: &[Token<'_>], at: usize) -> bool {
             // What is no finite number, too.
             !(0.0..=DURATION_SECONDS_MAX).contains(&number)
         })
+}
+
+/// The units of a duration, in ns.
+const UNITS: [(&str, u128); 7] = [
+    ("ms", 1_000_000),
+    ("y", 365 * 86_400_000_000_000),
+    ("w", 7 * 86_400_000_000_000),
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+/// True for a duration with units that has more nanoseconds than a signed number of 64 bits: Prometheus has no longer ones.
+fn duration_beyond(text: &str) -> bool {
+    let (mut rest, mut nanos) = (text, 0u128);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let unit = UNITS.iter().find(|(unit, _)| rest[digits..].starts_with(unit)).filter(|_| digits > 0);
+        let Some((unit, length)) = unit else { return false };
+        // A number that does not fit is as large as any.
+        let number = rest[..digits].parse::<u64>().unwrap_or(u64::MAX);
+        nanos = nanos.saturating_add(u128::from(number).saturating_mul(*length));
+        rest = &rest[digits + unit.len()..];
+    }
+    nanos > i64::MAX as u128
 }
 
 /// An upper bound for how deep the tree of these tokens is.
@@ -161,6 +198,24 @@ mod tests {
         assert!(problem(&"x".repeat(TEXT_BYTES_MAX + 1)).contains("bytes"));
         assert!(problem(r#"x{a=~"((a{100}){100}){100}"}"#).contains("regular expression"));
         assert!(problem(&format!("x{{{}}}", r#"a=~"b","#.repeat(65))).contains("65 regular expressions"));
+        let beyond = [
+            "x[1000000y]",
+            "x offset 1000000y",
+            "x offset -293y",
+            "x[293y]",
+            "x[5m:1000000y]",
+            "x[99999999999999999999s]",
+            "x[292y52w2d]",
+            "1 + 293y",
+            "1e1000",
+            "x * 1e309",
+        ];
+        for text in beyond {
+            assert!(problem(text).contains("out of range"), "{text}");
+        }
+        for text in ["x[292y]", "x[292y12w]", "1e308", "Inf", "x[5m:292y]"] {
+            assert_eq!(problem(text), "none", "{text}");
+        }
         for text in ["x[1e30]", "x offset 1e30", "x offset -1e30", "x[Inf]", "x offset NaN", "x[5m:1e30]"] {
             assert!(problem(text).contains("out of range"), "{text}");
         }

@@ -22,8 +22,9 @@ use crate::limits::CURSORS_MAX;
 const SETTLE: u64 = 3 * SECOND;
 /// How much time one pass takes of a node that is far behind. Columns are unpacked by the hour, so a pass must not be short.
 const CATCH_UP: u64 = 600 * SECOND;
-/// A node without rows for this long is silent: its series are ended.
-const SILENT_SECONDS: u64 = 10;
+/// How much time before its cursor is read of a node after a start, until that shows how often it sends: the shortest first, since as a
+/// rule it sends each second.
+const RECALLED_SPANS: [u64; 3] = [10 * SECOND, 200 * SECOND, RECALLED];
 /// How far back a node without new rows is searched for in columns: no ring of a node holds more.
 const SEARCHED: u64 = 25 * 3_600 * SECOND;
 /// A node that was sent longer ago than this before a start is not read again: queries have forgotten its series.
@@ -48,12 +49,6 @@ pub struct Settings {
     pub delay: u64,
     /// Samples of a request.
     pub samples_max: usize,
-}
-
-impl Settings {
-    pub(crate) fn silent_seconds(&self) -> u64 {
-        SILENT_SECONDS.max(3 * self.every)
-    }
 }
 
 /// Reads the store for one receiver.
@@ -329,14 +324,21 @@ impl Turn<'_> {
             true
         });
         let mut writing = Writing { settings, request: &mut nothing, full: &mut full, is_over: false };
-        let mut from = cursor.saturating_sub(settings.silent_seconds() * SECOND);
-        while from < cursor {
-            let range = (Nanos(from), Nanos(cursor));
-            let Some(rows) = self.reader.first(self.node, known, range, &settings.patterns, damage)? else {
+        // A receiver has a sample every some seconds, however often the node sends.
+        let spans = RECALLED_SPANS.map(|span| span.max(3 * settings.every * SECOND));
+        for span in spans {
+            self.state.forget_rows();
+            let mut from = cursor.saturating_sub(span);
+            while from < cursor {
+                let range = (Nanos(from), Nanos(cursor));
+                let rows = self.reader.first(self.node, known, range, &settings.patterns, damage)?;
+                let Some(rows) = rows else { break };
+                from = rows.times().last().map_or(cursor, |last| last.saturating_add(1));
+                self.state.write(self.node, rows, &epochs(known), &mut writing);
+            }
+            if !self.state.has_unknown_pace() {
                 break;
-            };
-            from = rows.times().last().map_or(cursor, |last| last.saturating_add(1));
-            self.state.write(self.node, rows, &[], &mut writing);
+            }
         }
         Ok(())
     }

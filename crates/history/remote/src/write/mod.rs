@@ -15,6 +15,7 @@ mod exposed;
 mod feed;
 mod holes;
 mod node;
+mod pace;
 mod parcel;
 mod recorded;
 mod request;

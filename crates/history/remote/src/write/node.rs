@@ -11,6 +11,7 @@ use khz_store::range::NodeRowsRead;
 use super::exposed;
 use super::feed::Settings;
 use super::holes::{Done, Holes};
+use super::pace::Pace;
 use super::request::Request;
 use super::seconds::{self, Chosen};
 
@@ -34,8 +35,8 @@ pub(crate) struct NodeState {
     pub heard_from: u64,
     /// The series that the receiver believes to be alive, in the order of their names.
     live: Vec<Live>,
-    /// The last second that was sent.
-    last: Option<u64>,
+    /// The seconds that were sent.
+    pace: Pace,
 }
 
 /// A series that has a value, and the labels that came with it.
@@ -99,10 +100,9 @@ impl NodeState {
         let times = rows.times();
         let Some(&last_time) = times.last() else { return };
         let chosen = seconds::choose(times, every);
-        let moments = self.moments(times, &chosen, epochs, writing.settings);
+        let moments = self.moments(times, &chosen, epochs, every);
         let numbers: Vec<usize> = chosen.iter().map(|it| it.row).collect();
         self.cursor = self.cursor.max(seconds::end_of_period(last_time, every));
-        self.last = chosen.last().map(|it| it.second).or(self.last);
         if moments.is_empty() {
             return;
         }
@@ -138,7 +138,7 @@ impl NodeState {
 
     /// Ends all series of a node that is silent. Returns false if there are none.
     pub fn end(&mut self, node: &NodeName, writing: &mut Writing<'_>) -> bool {
-        let Some(last) = self.last.filter(|_| !self.live.is_empty()) else { return false };
+        let Some(last) = self.pace.last().filter(|_| !self.live.is_empty()) else { return false };
         for live in std::mem::take(&mut self.live) {
             writing.end(node, &live, ms(last) + AFTER_LAST_MS);
         }
@@ -147,28 +147,34 @@ impl NodeState {
 
     /// True if series must be ended because the node has been silent since its last row.
     pub fn is_silent(&self, until: u64, settings: &Settings) -> bool {
-        let silent = |last: u64| until / seconds::SECOND > last + settings.silent_seconds();
-        !self.live.is_empty() && self.last.is_some_and(silent)
+        !self.live.is_empty() && self.pace.is_silent_at(until / seconds::SECOND, settings.every)
     }
 
-    fn moments(
-        &self,
-        times: &[u64],
-        chosen: &[Chosen],
-        epochs: &[Nanos],
-        settings: &Settings,
-    ) -> Vec<Moment> {
-        let mut before = self.last;
+    /// True if nobody can say how often it sends.
+    pub fn has_unknown_pace(&self) -> bool {
+        !self.pace.is_known()
+    }
+
+    /// Forgets what was read, to read it again from an earlier row on.
+    pub fn forget_rows(&mut self) {
+        self.live.clear();
+        self.pace = Pace::default();
+    }
+
+    fn moments(&mut self, times: &[u64], chosen: &[Chosen], epochs: &[Nanos], every: u64) -> Vec<Moment> {
         let mut moments = Vec::with_capacity(chosen.len());
         for it in chosen {
-            let ended = before.filter(|&last| {
-                let begins = |epoch: &Nanos| {
-                    (seconds::end_of_period(last * seconds::SECOND, 1)..=times[it.row]).contains(&epoch.0)
-                };
-                it.second > last + settings.silent_seconds() || epochs.iter().any(begins)
+            let before = self.pace.last();
+            let is_another = before.is_some_and(|last| {
+                let since = seconds::end_of_period(last * seconds::SECOND, 1);
+                epochs.iter().any(|epoch| (since..=times[it.row]).contains(&epoch.0))
             });
-            moments.push(Moment { at: ms(it.second), ended: ended.map(|last| ms(last) + AFTER_LAST_MS) });
-            before = Some(it.second);
+            let is_silent = self.pace.note(it.second, every);
+            if is_another {
+                self.pace.begin(it.second);
+            }
+            let ended = before.filter(|_| is_silent || is_another).map(|last| ms(last) + AFTER_LAST_MS);
+            moments.push(Moment { at: ms(it.second), ended });
         }
         moments
     }

@@ -89,7 +89,7 @@ impl Rows for FileSection {
     }
 
     fn times(&self) -> Result<Arc<Times>, StoreError> {
-        self.unpacked.times(self.place(self.section.index.times), || self.file.times(&self.section))
+        self.unpacked.times(self.place(self.section.at), &self.section, || self.file.times(&self.section))
     }
 
     fn series(&self) -> &[Series] {

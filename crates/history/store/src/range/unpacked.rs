@@ -17,7 +17,7 @@ use crate::writer::Content;
 /// A part of a file that never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// The index of a section, its times, a column, or a sheet of a bundle: the number of the open file, and where in it.
+    /// The index of a section, a column, or a sheet of a bundle: the number of the open file, and where in it.
     Part(u64, u64),
     /// Slots of a block: the number of the open segment, and where in it.
     Block(u64, u64, Arc<[u32]>),
@@ -34,7 +34,6 @@ pub(crate) struct Unpacked(Cache<Place, Kept, Bytes>);
 #[derive(Clone, Debug)]
 enum Kept {
     Section(Arc<Section>),
-    Times(Arc<Times>),
     Column(Arc<Content>),
     Rows(Arc<LiveRows>),
     Sheet(Arc<Sheet>),
@@ -49,7 +48,6 @@ impl Weighter<Place, Kept> for Bytes {
         let slots = if let Place::Block(_, _, slots) = place { size_of_val(&**slots) } else { 0 };
         let held = match kept {
             Kept::Section(section) => section.held(),
-            Kept::Times(times) => times.held(),
             Kept::Column(content) => content.held(),
             Kept::Rows(rows) => rows.held(),
             Kept::Sheet(sheet) => sheet.held(),
@@ -95,10 +93,22 @@ impl Unpacked {
         self.kept(place, known, Kept::Section, read)
     }
 
-    /// The times at a place.
-    pub fn times(&self, place: Place, read: impl FnOnce() -> Unpack<Times>) -> Unpack<Arc<Times>> {
-        let known = |kept| if let Kept::Times(times) = kept { Some(times) } else { None };
-        self.kept(place, known, Kept::Times, read)
+    /// The times of the section whose index is at a place. They are kept with it: most questions about a node want both, and what is
+    /// asked for one by one costs more than the reading of it.
+    pub fn times(
+        &self,
+        place: Place,
+        section: &Arc<Section>,
+        read: impl FnOnce() -> Unpack<Times>,
+    ) -> Unpack<Arc<Times>> {
+        if let Some(times) = &section.times {
+            return Ok(times.clone());
+        }
+        let times = Arc::new(read()?);
+        // What is remembered must not change its weight, so another one takes its place.
+        let whole = Section { times: Some(times.clone()), ..Section::clone(section) };
+        self.0.insert(place, Kept::Section(Arc::new(whole)));
+        Ok(times)
     }
 
     /// The column at a place.

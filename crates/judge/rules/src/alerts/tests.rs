@@ -1,5 +1,7 @@
 //! What becomes of alerts, step by step: on all nodes or on one, beyond each limit, and when clocks jump.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn step_all(
@@ -10,7 +12,7 @@ fn step_all(
     limit: Option<usize>,
 ) -> Result<Vec<Stepped>, AlertsError> {
     let most = Most { of_group: limit, of_hub: HUB_ALERTS_MAX };
-    alerts.step(found, time, times, most, Scope::Except(&[]))
+    alerts.step(found, time, times, most, Scope::Except(&[], Kept::default()))
 }
 
 /// Steps of 10 s: for each, which of the series a and b are there, and what is said then.
@@ -57,10 +59,10 @@ fn an_alert_that_keeps_firing_bridges_gaps_shorter_than_that_time() {
         play(0, 20_000, &["a", "", "", "a", "", "", ""]),
         [
             "a firing Fired",
+            "a firing KeepsFiring",
             "a firing -",
-            "a firing -",
-            "a firing -",
-            "a firing -",
+            "a firing Returned",
+            "a firing KeepsFiring",
             "a firing -",
             "a inactive Resolved",
         ]
@@ -118,7 +120,8 @@ fn a_clock_that_jumps_neither_ends_what_fires_nor_lets_it_wait_for_hours() {
     );
     // An hour back: the same firing goes on, and bridges a gap that is not an hour long.
     assert_eq!(step(7 * HOUR, found(), (hold, keep)), (AlertState::Firing, fired, None));
-    assert_eq!(step(7 * HOUR + 1, vec![], (hold, keep)), (AlertState::Firing, fired, None));
+    let kept = Some(Change::KeepsFiring);
+    assert_eq!(step(7 * HOUR + 1, vec![], (hold, keep)), (AlertState::Firing, fired, kept));
     assert_eq!(step(6 * HOUR, vec![], (hold, keep)), (AlertState::Firing, fired, None));
     assert_eq!(step(6 * HOUR + keep, vec![], (hold, keep)).2, Some(Change::Resolved));
     // A day forward: what is over is forgotten, and what comes begins now.
@@ -158,7 +161,7 @@ fn a_hub_has_room_for_so_many_alerts_and_what_is_there_goes_on() {
     let mut alerts = Alerts::default();
     let mut step = |count, of_hub| {
         let most = Most { of_group: None, of_hub };
-        alerts.step(found(count), 0, (0, 0), most, Scope::Except(&[])).map(|all| all.len())
+        alerts.step(found(count), 0, (0, 0), most, Scope::Except(&[], Kept::default())).map(|all| all.len())
     };
     assert_eq!(step(3, 3), Ok(3));
     assert_eq!(step(4, 3), Err(AlertsError::Hub(1)));
@@ -196,18 +199,90 @@ fn a_step_of_one_node_leaves_the_alerts_of_others_and_a_step_of_the_hub_those_of
     };
     assert_eq!(step(vec![found("n1", "a")], 0, Scope::One("n1")), ["n1 firing Some(Fired)"]);
     assert_eq!(
-        step(vec![found("n2", "a")], 0, Scope::Except(&[&judging])),
+        step(vec![found("n2", "a")], 0, Scope::Except(&[&judging], Kept::default())),
         ["n1 firing None", "n2 firing Some(Fired)"]
     );
-    assert_eq!(step(vec![], 1_000, Scope::One("n1")), ["n1 firing None"], "it keeps firing");
+    assert_eq!(step(vec![], 1_000, Scope::One("n1")), ["n1 firing Some(KeepsFiring)"]);
     assert_eq!(
-        step(vec![found("n2", "a")], 30_000, Scope::Except(&[&judging])),
+        step(vec![found("n2", "a")], 30_000, Scope::Except(&[&judging], Kept::default())),
         ["n1 firing None", "n2 firing None"],
         "the node says when it is over"
     );
     assert_eq!(
-        step(vec![found("n2", "a")], 81_000, Scope::Except(&[&judging])),
+        step(vec![found("n2", "a")], 81_000, Scope::Except(&[&judging], Kept::default())),
         ["n1 inactive Some(Resolved)", "n2 firing None"],
         "but not for ever"
     );
+}
+
+#[test]
+fn alerts_of_nodes_that_have_just_gone_go_on_and_those_of_no_node_for_a_time() {
+    let (mut alerts, gone) = (Alerts::default(), BTreeSet::from([Arc::from("n1")]));
+    let found = |node: &str| Found {
+        labels: LabelSet::new([("instance", node)].into_iter().filter(|_| !node.is_empty())),
+        annotations: Arc::from([]),
+        value: 1.0,
+    };
+    let mut step = |nodes: &[&str], time, hold, kept: Kept<'_>| -> Vec<String> {
+        let most = Most { of_group: None, of_hub: HUB_ALERTS_MAX };
+        let found = nodes.iter().map(|node| found(node)).collect();
+        let all = alerts.step(found, time, (hold, 0), most, Scope::Except(&[], kept)).unwrap();
+        let word = |(alert, change): &Stepped| {
+            let change = change.map_or_else(|| String::from("-"), |change| format!("{change:?}"));
+            format!("{:?} {} {change}", alert.labels.get("instance"), alert.state.as_str())
+        };
+        all.iter().map(word).collect()
+    };
+    let kept = Kept { nodes: Some(&gone), others: 10_000 };
+    step(&["n1", "n2", ""], 0, 0, Kept::default());
+    let keeps = ["\"\" firing KeepsFiring", "\"n1\" firing KeepsFiring", "\"n2\" inactive Resolved"];
+    assert_eq!(step(&[], 1_000, 0, kept), keeps);
+    let one_ends = ["\"\" inactive Resolved", "\"n1\" firing -", "\"n2\" inactive -"];
+    assert_eq!(step(&[], 11_000, 0, kept), one_ends);
+    assert_eq!(step(&["n1"], 12_000, 0, Kept::default())[1], "\"n1\" firing Returned");
+    assert_eq!(step(&[], 13_000, 0, Kept::default())[1], "\"n1\" inactive Resolved");
+    // What is pending waits on, and fires only with its series.
+    assert_eq!(step(&["n1", ""], 20_000, 5_000, kept)[1], "\"n1\" pending Pending");
+    assert_eq!(step(&[], 24_000, 5_000, kept)[..2], ["\"\" inactive Dropped", "\"n1\" pending -"]);
+    assert_eq!(step(&[], 26_000, 5_000, kept)[1], "\"n1\" pending -");
+    assert_eq!(step(&["n1"], 27_000, 5_000, kept)[1], "\"n1\" firing Fired");
+}
+
+/// What an alert is but for its value and its texts, which the next evaluation gives it.
+fn lasting(alerts: &Alerts) -> Vec<Alert> {
+    alerts.iter().map(|alert| Alert { value: 0.0, annotations: Arc::from([]), ..(**alert).clone() }).collect()
+}
+
+proptest! {
+    /// The alerts of a rule are saved, and said to another hub, after each step with a change, and after no other.
+    #[test]
+    fn a_step_that_says_of_no_change_leaves_nothing_to_be_saved(
+        (hold, keep_firing) in (0..4i64, 0..4i64),
+        steps in prop::collection::vec((0..4u8, 0..3u8, 1..4i64), 1..60),
+    ) {
+        let judging = BTreeSet::from([Arc::from("n1")]);
+        let (mut alerts, mut saved, mut time) = (Alerts::default(), Vec::new(), 0);
+        for (there, scope, seconds) in steps {
+            time += seconds * 1_000;
+            let names = ["n1", "n2"].into_iter().enumerate().filter(|(bit, _)| there & (1 << bit) != 0);
+            let one = |(_, node)| Found {
+                labels: LabelSet::new([("instance", node)]),
+                annotations: Arc::from([]),
+                value: time as f64,
+            };
+            let found = names.map(one).collect::<Vec<_>>();
+            let judging = [&judging];
+            let (scope, found) = match scope {
+                0 => (Scope::Except(&[], Kept::default()), found),
+                1 => (Scope::Except(&judging, Kept::default()), found.into_iter().filter(|one| node_of(&one.labels) == "n2").collect()),
+                _ => (Scope::One("n1"), found.into_iter().filter(|one| node_of(&one.labels) == "n1").collect()),
+            };
+            let most = Most { of_group: None, of_hub: HUB_ALERTS_MAX };
+            let all = alerts.step(found, time, (hold * 1_000, keep_firing * 1_000), most, scope).unwrap();
+            if all.iter().any(|(_, change)| change.is_some()) {
+                saved = lasting(&alerts);
+            }
+            prop_assert_eq!(lasting(&alerts), saved.clone());
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use khz_promql::LabelSet;
 use serde::{Deserialize, Serialize};
 
-use super::saved::{SavedAlert, SavedGroup, restored, saved};
+use super::saved::{SavedAlert, SavedGroup, SavedRule, restored, saved};
 use super::{Evaluator, Saved};
 use crate::alert::{Alert, AlertState, RESOLVED_KEPT};
 use crate::alerts::texts_bytes;
@@ -60,11 +60,7 @@ impl Gone {
     pub fn restore(saved: &Saved, groups: &[Arc<Group>], now: i64) -> Self {
         let known: BTreeSet<(&str, &str)> = groups.iter().map(|group| (&*group.file, &*group.name)).collect();
         let mut gone = Gone::default();
-        let left = saved
-            .gone
-            .iter()
-            .filter_map(|one| GoneAlert::of(&restored(&one.alert)?, &Arc::from(one.expr.as_str()), now));
-        gone.add(left);
+        gone.add(saved.gone.iter().filter_map(|one| one.alert(now)));
         let without_group =
             |group: &&SavedGroup| !known.contains(&(group.file.as_str(), group.name.as_str()));
         let rules = saved.groups.iter().filter(without_group).flat_map(|group| &group.rules);
@@ -122,6 +118,24 @@ impl Gone {
     /// What is to be saved.
     pub fn save(&self) -> Vec<SavedGone> {
         self.iter().map(|one| SavedGone { expr: one.expr.to_string(), alert: saved(&one.alert) }).collect()
+    }
+}
+
+impl SavedGroup {
+    /// Its alerts that have fired, and of whose rules this group has none. `None`: there is no such group.
+    pub fn without_rule(&self, group: Option<&Group>, now: i64) -> Vec<GoneAlert> {
+        let is_there = |of_rule: &&SavedRule| {
+            let mut rules = group.into_iter().flat_map(|group| &group.rules);
+            rules.any(|rule| of_rule.is_of(rule) && rule.alerting().is_some())
+        };
+        self.rules.iter().filter(|rule| !is_there(rule)).flat_map(|rule| gone_of(&rule.alerts, now)).collect()
+    }
+}
+
+impl SavedGone {
+    /// The alert. `None`: it is none that this version knows.
+    pub fn alert(&self, now: i64) -> Option<GoneAlert> {
+        GoneAlert::of(&restored(&self.alert)?, &Arc::from(self.expr.as_str()), now)
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use khz_promql::LabelSet;
 
-use super::saved::{SavedAlert, SavedGroup, active_since, restored, texts};
+use super::saved::{SavedAlert, SavedGroup, active_since, restored};
 use super::{Evaluator, PassedAlert};
-use crate::alert::{Alert, AlertState};
+use crate::alert::{Alert, AlertState, Change};
 use crate::alerts::texts_bytes;
 use crate::limits::{ALERTS_MAX, RULE_TEXTS_BYTES_MAX};
 
@@ -25,6 +25,8 @@ pub struct Handover {
     pub known_at: i64,
     /// Now.
     pub now: i64,
+    /// What it says of them was true then at the latest: its node had left it. `None`: its word is of when it was said.
+    pub left_at: Option<i64>,
 }
 
 impl Evaluator {
@@ -63,13 +65,11 @@ impl Evaluator {
             Some(at) => at,
             None => saved.time.max(handover.known_at.saturating_sub(late)),
         };
+        let seen_at = handover.left_at.map_or(seen_at, |left_at| left_at.min(seen_at));
         let (mut adopted, mut used) = (Vec::new(), vec![false; group.rules.len()]);
         for of_rule in &saved.rules {
-            let alike = |rule: usize| {
-                let known = &group.rules[rule];
-                !used[rule] && *known.name == *of_rule.name && texts(known) == of_rule.labels
-            };
-            let Some(rule) = (0..group.rules.len()).find(|rule| alike(*rule)) else { continue };
+            let alike = |rule: &usize| !used[*rule] && of_rule.is_of(&group.rules[*rule]);
+            let Some(rule) = (0..group.rules.len()).find(alike) else { continue };
             used[rule] = true;
             let Some(alerting) = group.rules[rule].alerting() else { continue };
             for saved in of_rule.alerts.iter().filter(|saved| is_wanted(saved)) {
@@ -114,6 +114,37 @@ impl Evaluator {
 }
 
 impl Evaluator {
+    /// Ends firing alerts that have come from another hub and have ended there since, as it says now. Only those that are wanted.
+    /// Returns them.
+    pub fn end_with(
+        &mut self,
+        saved: &SavedGroup,
+        now: i64,
+        is_wanted: &dyn Fn(&SavedAlert) -> bool,
+    ) -> Vec<PassedAlert> {
+        let mut ended = Vec::new();
+        for of_rule in &saved.rules {
+            let place = self.group.rules.iter().position(|rule| of_rule.is_of(rule));
+            let Some(rule) = place else { continue };
+            for saved in of_rule.alerts.iter().filter(|saved| is_wanted(saved)) {
+                let over = restored(saved).filter(|alert| alert.state == AlertState::Inactive);
+                let Some(mut over) = over.filter(|alert| alert.fired_at.is_some()) else { continue };
+                over.end_by(now);
+                let known = self.rules[rule].alerts.get(&over.labels);
+                let goes_over = known.is_some_and(|known| {
+                    known.state == AlertState::Firing && over.resolved_at >= Some(known.active_at)
+                });
+                if goes_over {
+                    let kept = Arc::new(over.clone());
+                    self.change(rule, |alerts| alerts.put(over));
+                    ended.push(PassedAlert { rule, alert: kept, change: Some(Change::Resolved) });
+                }
+            }
+        }
+        self.takes += u64::from(!ended.is_empty());
+        ended
+    }
+
     /// Forgets alerts from before this process was started that another hub has taken over since, those that are over too. Only those
     /// that are wanted. Returns them.
     pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {

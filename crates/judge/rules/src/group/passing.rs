@@ -94,8 +94,9 @@ impl Evaluator {
         let given = gave.and_then(|gave| match (gave, rule.alerting()) {
             (Gave::Alerts(found), Some(alerting)) => {
                 let untouched = [share.untouched(), now.untouched()].concat();
-                let (times, scope) = ((alerting.hold, alerting.keep_firing), Scope::Except(&untouched));
                 let (time, most) = (passing.pass.time, self.most(number));
+                let kept = now.kept();
+                let (times, scope) = ((alerting.hold, alerting.keep_firing), Scope::Except(&untouched, kept));
                 let all = self.change(number, |alerts| alerts.step(found, time, times, most, scope));
                 let all = all.map_err(|error| error.to_string())?;
                 let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);

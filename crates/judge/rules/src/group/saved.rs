@@ -225,6 +225,18 @@ impl Saved {
     }
 }
 
+impl SavedRule {
+    /// Whether it is the state of this rule: one of the same name and labels.
+    pub(super) fn is_of(&self, rule: &Rule) -> bool {
+        *rule.name == *self.name && texts(rule) == self.labels
+    }
+
+    /// Whether a group has its rule.
+    pub fn is_in(&self, group: &Group) -> bool {
+        group.rules.iter().any(|rule| self.is_of(rule))
+    }
+}
+
 impl SavedGroup {
     /// When what it says of its alerts was true (ms since 1970).
     pub(super) fn judged_at(&self) -> i64 {
@@ -257,9 +269,8 @@ impl Evaluator {
         let goes_on = pause >= 0 && pause <= evaluator.settings.outage_tolerance;
         let mut left: Vec<&SavedRule> = saved.rules.iter().collect();
         for (at, rule) in evaluator.group.rules.iter().enumerate() {
-            let labels = texts(rule);
-            let alike = |saved: &&SavedRule| *saved.name == *rule.name && saved.labels == labels;
-            let Some(found) = left.iter().position(alike).map(|found| left.remove(found)) else { continue };
+            let found = left.iter().position(|saved| saved.is_of(rule));
+            let Some(found) = found.map(|found| left.remove(found)) else { continue };
             let progress = &mut evaluator.rules[at];
             progress.series = found.series.iter().map(|labels| LabelSet::new(labels.clone())).collect();
             let Some(hold) = rule.alerting().map(|alerting| alerting.hold) else {

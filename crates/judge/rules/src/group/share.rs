@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_promql::{LabelSet, Matcher, QueryError, Run, Selection, SeriesId, Sink, Source, Summary};
 
-use crate::alerts::NODE_LABEL;
+use crate::alerts::{Kept, NODE_LABEL};
 
 /// Nodes up to which queries are narrowed to them. Of more, everything is asked for, and what others give is left out.
 const NARROWED_MAX: usize = 64;
@@ -23,12 +23,23 @@ pub struct Share {
     /// The nodes of which it is not known yet who judges them, or whose rows are still coming: their series are seen, and their
     /// alerts stay as they are.
     pub settling: Arc<BTreeSet<Arc<str>>>,
+    /// The nodes that have gone a moment ago, and may be back at once: their alerts go on without their series, and so do those of no
+    /// node for a while.
+    pub gone: Arc<BTreeSet<Arc<str>>>,
 }
+
+/// For how long an alert of no node fires on without its series while some node has just gone (ms).
+const GONE_KEPT: i64 = 10_000;
 
 impl Share {
     /// The nodes whose alerts an evaluation leaves as they are.
     pub(super) fn untouched(&self) -> [&BTreeSet<Arc<str>>; 3] {
         [&self.judging, &self.away, &self.settling]
+    }
+
+    /// The alerts that go on without their series.
+    pub(super) fn kept(&self) -> Kept<'_> {
+        Kept { nodes: Some(&self.gone), others: if self.gone.is_empty() { 0 } else { GONE_KEPT } }
     }
 
     /// True if there is nothing to evaluate.

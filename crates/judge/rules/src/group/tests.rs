@@ -11,6 +11,7 @@ use crate::rule::RuleSet;
 
 mod gone;
 mod hubs;
+mod kept;
 
 fn group(text: &str) -> Arc<Group> {
     let set =

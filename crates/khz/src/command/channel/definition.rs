@@ -44,10 +44,10 @@ pub struct DefinitionFlags {
     #[arg(value_name = "PATTERN", required_unless_present = "expr", conflicts_with = "expr")]
     pub series: Vec<String>,
     /// Rows have what this expression in PromQL gives; those without a value are not sent.
-    #[arg(long, value_name = "PROMQL")]
+    #[arg(long, value_name = "PROMQL", allow_hyphen_values = true)]
     pub expr: Option<String>,
     /// Rows have a function of a window of each series: 'mean 1s', 'quantile 0.99 10s', 'histogram 10s'.
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION", allow_hyphen_values = true)]
     pub each: Option<String>,
     /// On these nodes, as a hostlist [default: all].
     #[arg(long, value_name = "NODES")]
@@ -59,13 +59,13 @@ pub struct DefinitionFlags {
     #[arg(long)]
     pub exact: bool,
     /// Rows are sent while this expression in PromQL has a value.
-    #[arg(long, value_name = "PROMQL")]
+    #[arg(long, value_name = "PROMQL", allow_hyphen_values = true)]
     pub when: Option<String>,
     /// The condition must hold for this long first.
-    #[arg(long = "for", value_name = "DURATION")]
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     pub holds: Option<String>,
     /// What has begun goes on until this expression in PromQL has a value.
-    #[arg(long, value_name = "PROMQL")]
+    #[arg(long, value_name = "PROMQL", allow_hyphen_values = true)]
     pub unless: Option<String>,
     /// The condition counts if it held in this many of the last rows (--of).
     #[arg(long, value_name = "N", requires = "of")]
@@ -77,26 +77,26 @@ pub struct DefinitionFlags {
     #[arg(long)]
     pub once: bool,
     /// With --once: no other row for this long.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub quiet: Option<String>,
     /// One row at most in each interval of this length.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub every: Option<String>,
     /// Leave out rows that differ by less from the one before: 5%, 10MiB, or both.
-    #[arg(long, value_name = "DIFFERENCE")]
+    #[arg(long, value_name = "DIFFERENCE", allow_hyphen_values = true)]
     pub deadband: Option<String>,
     /// Send all rows, and gather this many times more slowly while the condition does not hold.
-    #[arg(long, value_name = "TIMES")]
+    #[arg(long, value_name = "TIMES", allow_hyphen_values = true)]
     pub slower: Option<u32>,
     /// When the condition begins to hold, send the rows of this long before, too.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub before: Option<String>,
     /// Send the rows of this long after the condition has held, too.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// The hub's store keeps its rows for this long, as far as it has room: `khz get --at`, `export --from` and PromQL read
     /// them. With --expr or --each; for operators.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub keep: Option<String>,
     /// The hub writes its rows into these sinks, by their names in the hub's configuration ([sinks.NAME]); for operators.
     #[arg(long, value_name = "SINK", value_delimiter = ',')]

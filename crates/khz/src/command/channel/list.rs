@@ -9,8 +9,8 @@ use khz_model::fold::fold;
 use serde_json::{Value, json};
 
 use super::others::Executed;
-use crate::command::target::Target;
-use crate::config::{NodeFlags, ReaderFlags};
+use super::whom::Whom;
+use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::{of_bytes, of_count, of_span};
 use crate::show::table::{Side, Table, json_line, printable, remark};
@@ -43,12 +43,9 @@ pub struct ListFlags {
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
-    /// Where to ask.
+    /// Whom to ask.
     #[command(flatten)]
-    pub target: Target,
-    /// The settings.
-    #[command(flatten)]
-    pub settings: ReaderFlags,
+    pub whom: Whom,
 }
 
 /// Flags of `khz channel show`.
@@ -60,18 +57,15 @@ pub struct ShowFlags {
     /// As a JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Where to ask.
+    /// Whom to ask.
     #[command(flatten)]
-    pub target: Target,
-    /// The settings.
-    #[command(flatten)]
-    pub settings: ReaderFlags,
+    pub whom: Whom,
 }
 
 /// Lists the channels.
 pub fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
-    let server = flags.target.running(&plan)?;
+    let (_, plan) = crate::command::plan(flags.whom.settings.over(outer))?;
+    let server = flags.whom.target.running(&plan)?;
     let answer = server.channels()?;
     let others = if flags.all { Executed::besides(&answer.channels, &server)? } else { Vec::new() };
     if flags.json {
@@ -92,8 +86,8 @@ pub fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
 
 /// Shows one channel.
 pub fn show(flags: ShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
-    let channel = flags.target.running(&plan)?.channel(&flags.name)?;
+    let (_, plan) = crate::command::plan(flags.whom.settings.over(outer))?;
+    let channel = flags.whom.target.running(&plan)?.channel(&flags.name)?;
     match flags.json {
         true => writeln!(out, "{}", json_line(&json!(channel)))?,
         false => write!(out, "{}", lines(&channel))?,

@@ -6,6 +6,7 @@ mod exec;
 mod list;
 mod others;
 mod watch;
+mod whom;
 
 use std::io::Write;
 
@@ -16,9 +17,9 @@ use khz_model::hostlist::Hostlist;
 use self::definition::DefinitionFlags;
 use self::list::{ListFlags, ShowFlags};
 use self::watch::ChannelWatchFlags;
-use crate::command::target::Target;
+use self::whom::Whom;
 use crate::command::unknown_metrics;
-use crate::config::{NodeFlags, ReaderFlags};
+use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{printable, remark};
 
@@ -55,12 +56,9 @@ pub struct DefineFlags {
     /// What the channel is.
     #[command(flatten)]
     pub definition: DefinitionFlags,
-    /// Where to ask.
+    /// Whom to ask.
     #[command(flatten)]
-    pub target: Target,
-    /// The settings.
-    #[command(flatten)]
-    pub settings: ReaderFlags,
+    pub whom: Whom,
 }
 
 /// Examples for `khz channel rm --help`.
@@ -75,12 +73,9 @@ pub struct RemoveFlags {
     /// Which channels.
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
-    /// Where to ask.
+    /// Whom to ask.
     #[command(flatten)]
-    pub target: Target,
-    /// The settings.
-    #[command(flatten)]
-    pub settings: ReaderFlags,
+    pub whom: Whom,
 }
 
 /// Runs one of them.
@@ -97,8 +92,8 @@ pub fn run(command: ChannelCommand, outer: NodeFlags, out: &mut impl Write) -> O
 
 fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Write) -> Outcome {
     let definition = flags.definition.checked()?;
-    let (_, plan) = super::plan(flags.settings.over(outer))?;
-    let server = flags.target.running(&plan)?;
+    let (_, plan) = super::plan(flags.whom.settings.over(outer))?;
+    let server = flags.whom.target.running(&plan)?;
     // Who misspells a name of one that is to be changed does not want another channel.
     let defined = server.define_channel(&definition.name, &definition.to_json(), is_new);
     let channel = defined.map_err(|error| match error {
@@ -109,7 +104,8 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
     })?;
     let unknown = unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default());
     let hosts = definition.nodes.as_deref().and_then(|hosts| Hostlist::new(hosts).ok());
-    let nobody = hosts.and_then(|hosts| flags.target.unknown_nodes(&plan, &hosts).ok()).unwrap_or_default();
+    let nobody =
+        hosts.and_then(|hosts| flags.whom.target.unknown_nodes(&plan, &hosts).ok()).unwrap_or_default();
     let nobody = nobody
         .sentences()
         .into_iter()
@@ -123,8 +119,8 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
 }
 
 fn remove(flags: RemoveFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let (_, plan) = super::plan(flags.settings.over(outer))?;
-    let server = flags.target.running(&plan)?;
+    let (_, plan) = super::plan(flags.whom.settings.over(outer))?;
+    let server = flags.whom.target.running(&plan)?;
     let mut failed = None;
     for name in &flags.names {
         match server.remove_channel(name) {

@@ -7,9 +7,9 @@ use clap::Args;
 use khz_model::Nanos;
 
 use super::exec::Exec;
-use crate::command::target::Target;
+use super::whom::Whom;
 use crate::command::watch::{Watch, onto};
-use crate::config::{NodeFlags, ReaderFlags};
+use crate::config::NodeFlags;
 use crate::show::outcome::Outcome;
 use crate::show::terminal;
 
@@ -30,8 +30,9 @@ meanwhile; when it is removed, the command ends. When the hub goes away, the
 command asks again until it is back, and says what is missing.
 
 Exit codes: 1 the program could not be run or has failed for a row (the first
-failure is printed, the others are counted), or the stream has ended; 3 rows were
-left out or are missing, or nobody knows how many.";
+failure is printed, the others are counted), the stream has ended, or no row came
+and nodes refused the channel until the end; 3 rows were left out or are missing,
+or nobody knows how many.";
 
 /// Flags of `khz channel watch`.
 #[derive(Debug, Args)]
@@ -46,7 +47,7 @@ pub struct ChannelWatchFlags {
     #[arg(long)]
     pub json: bool,
     /// Stop after this time.
-    #[arg(long = "for", value_name = "DURATION")]
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     pub duration: Option<Nanos>,
     /// Stop after this many rows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -54,20 +55,17 @@ pub struct ChannelWatchFlags {
     /// Run this program for each row, with the row as JSON on stdin.
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with = "json")]
     pub exec: Vec<String>,
-    /// Where to ask.
+    /// Whom to ask.
     #[command(flatten)]
-    pub target: Target,
-    /// The settings.
-    #[command(flatten)]
-    pub settings: ReaderFlags,
+    pub whom: Whom,
 }
 
 /// Follows the rows.
 pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let (_, plan) = crate::command::plan(flags.whom.settings.over(outer))?;
     let until = flags.duration.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until, is_past: false };
-    let mut rows = flags.target.channel_rows(&plan, &flags.name, watch.left())?.until(until);
+    let mut rows = flags.whom.target.channel_rows(&plan, &flags.name, watch.left())?.until(until);
     let next = move || rows.next();
     if flags.exec.is_empty() {
         return onto(watch, flags.json, terminal::size(), out, next);

@@ -48,11 +48,12 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     Ok(Found { together: Together::new(trial.tick, paced, plan.cpu_max, plan.rate_max), sources })
 }
 
-/// How often the kernel updates what these patterns (none: all) select in a file; 0: at every event. `None`: they select
-/// nothing.
+/// How far apart reads may be for these patterns (none: all); 0: every tick. `None`: they select nothing.
 fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nanos> {
-    let wanted = |metric: &str| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(metric));
-    Some(file.refresh(wanted)?.period().unwrap_or(Nanos(0)))
+    match patterns {
+        [] => file.refresh_for(&[Pattern::everything()]),
+        patterns => file.refresh_for(patterns),
+    }
 }
 
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {

@@ -96,7 +96,7 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     };
     let mut asked = ask(&patterns, before, to)?;
     let mut parts = asked.parts()?;
-    let missing: Vec<Pattern> = asked.unmatched().into_iter().cloned().collect();
+    let missing = asked.found().lacking();
     let mut older = None;
     if !missing.is_empty() && before > Nanos(0) {
         let older = older.insert(ask(&missing, Nanos(0), before)?);
@@ -107,11 +107,12 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
         print::print(&answer, format, Some(at), terminal::width(), out, &mut std::io::stderr())?;
     }
     let older = older.as_ref();
-    let unmatched = older.map_or_else(|| asked.unmatched(), Asked::unmatched);
+    let lacking = older.unwrap_or(&asked).found().lacking();
+    let is_nothing = asked.found().is_nothing() && older.is_none_or(|older| older.found().is_nothing());
     let is_damaged = asked.is_damaged() || older.is_some_and(Asked::is_damaged);
-    past::end(asked.server(), &patterns, &unmatched, is_damaged, Within::UpTo(at))
+    past::end(asked.server(), &lacking, is_nothing, is_damaged, Within::UpTo(at))
 }
 
-/// How far back `--at` looks for all readings. Only if a pattern selects nothing in this time, its last readings are
+/// How far back `--at` looks for all readings. Only if a pattern, or a host of its list, has nothing in this time, its last readings are
 /// searched in everything that is stored.
 const AT_SPAN: Nanos = Nanos::from_secs(86_400);

@@ -15,7 +15,7 @@ use khz_model::Misses;
 
 use crate::command::target::AGENT_ALONE;
 use crate::show::misses;
-use crate::show::outcome::{Done, Outcome};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{cut, json_line};
 use khz_model::fold::{by_name, fold};
 
@@ -38,7 +38,6 @@ that was named.";
 
 /// `khz nodes`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct NodesFlags {
     /// Forgetting instead of listing.
     #[command(subcommand)]
@@ -76,8 +75,15 @@ pub enum NodesCommand {
 
 /// Asks for the nodes and prints them, or has some of them forgotten.
 pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    if let Some(NodesCommand::Forget(flags)) = flags.command {
-        return forget::run(flags, outer, out);
+    if let Some(NodesCommand::Forget(mut forget)) = flags.command {
+        if flags.hosts.is_some() || flags.down || flags.missing || flags.json {
+            return Err(Failure::usage(
+                "`khz nodes forget NODES` takes the nodes after `forget`, and no --down, --missing or --json",
+            ));
+        }
+        // Settings may stand before the word, too.
+        forget.target.server = forget.target.server.or(flags.target.server);
+        return forget::run(forget, flags.settings.over(outer), out);
     }
     let hosts = flags.hosts.as_deref().map(super::hosts).transpose()?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;

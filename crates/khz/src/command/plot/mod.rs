@@ -1,9 +1,10 @@
-//! `khz plot`: its flags, and the chart that they ask for: one panel a node. `curves.rs` makes the lines, `axes.rs` the axes,
+//! `khz plot`: its flags, and the chart that they ask for: one panel a node, or one a file (`rrd_files.rs`). `curves.rs` makes the lines, `axes.rs` the axes,
 //! `khz_view` the picture.
 
 mod axes;
 mod curves;
 mod past;
+mod rrd_files;
 
 use crate::command::past::Within;
 use crate::command::recording::Chosen;
@@ -22,7 +23,7 @@ use khz_view::{Chart, Panel, Shape};
 use self::axes::Axes;
 use self::curves::{Curve, curves};
 use crate::command::recording::{Opened, open};
-use crate::show::outcome::{Failure, Outcome};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::terminal;
 
 /// Examples for `khz plot --help`.
@@ -38,10 +39,24 @@ Examples:
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
                                                     the week before, out of the
                                                     hub's store
+  khz plot load.rrd -o load.svg
+                                                    the last day of an .rrd
+                                                    file, all data sources
+  khz plot eth0.rrd --cf MAX -m in -m out --from -30d -o month.png
+                                                    the largest values of a
+                                                    month, of two sources
 
 Without a FILE, --from and --to are moments: a date and a time (local, or UTC
 with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
 1970, or how long ago.
+
+.rrd files are drawn one panel a file; --match and --right choose data sources
+by name. --from and --to are moments there, too; without them the day before
+the last update is drawn, and with --rra the whole archive. The archive is the
+one that fits best, as in rrdtool: averages, with a band from MIN to MAX where
+the file has both for the same rows. --cf chooses another function, --rra an
+archive by its number (`khz rrd info`). A file is read as it is on the disk;
+with RRDCACHED_ADDRESS the daemon writes first what waits for it.
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
 was busy) in percent of the time that passed. --per-sample draws their growth
@@ -62,6 +77,12 @@ pub struct PlotFlags {
     /// The picture: .svg, .png or .html; without one it is drawn here, with characters.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Of an .rrd file, draw this consolidation function (AVERAGE, MIN, MAX, LAST and so on).
+    #[arg(long, value_name = "CF", conflicts_with = "rra")]
+    pub cf: Option<String>,
+    /// Of an .rrd file, draw the archive with this number.
+    #[arg(long, value_name = "N")]
+    pub rra: Option<usize>,
     /// Draw it here too.
     #[arg(long)]
     pub terminal: bool,
@@ -99,6 +120,10 @@ pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         let (chart, asked) = past::chart(&flags, outer, span)?;
         show(&flags, &chart, writer, out)?;
         return asked.end(Within::Span);
+    }
+    if rrd_files::are_named(&flags)? {
+        show(&flags, &rrd_files::chart(&flags)?, writer, out)?;
+        return Ok(Done::Wholly);
     }
     let opened = open(&flags.chosen)?;
     show(&flags, &chart(&flags, &opened)?, writer, out)?;
@@ -238,6 +263,7 @@ fn draw(
     Ok(Chart {
         title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
         subtitle: subtitle(&frame, nodes),
+        across: khz_view::Across::Time,
         time_title: format!("time since {}", utc(frame.from)),
         seconds: frame.seconds,
         axes: axes.axes(),

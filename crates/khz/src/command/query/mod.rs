@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use clap::Args;
-use khz_ask::PromqlAnswer;
+use khz_ask::{AskError, PromqlAnswer};
 use khz_model::Nanos;
 use serde_json::Value;
 
@@ -51,7 +51,8 @@ has no answer while all is well. If a part of the past could not be read, stderr
 names it and the exit code is 3.
 
 A plot has a row of blocks for each series, a column for some points: its
-height is the largest value. `_` is 0, `·` is a time without a sample.
+height is the largest value. `_` is the value at the left of it: 0, or the
+lowest, if one is below 0. `·` is a time without a sample that can be drawn.
 
 docs/promql.md says what of the language there is. `khz catalog --json` has the
 names that series have at Prometheus.";
@@ -66,15 +67,16 @@ pub struct QueryFlags {
     #[arg(long)]
     pub json: bool,
     /// Over this time until now (or --at), as a plot: 1h.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub range: Option<Nanos>,
     /// The time between two points of --range [default: a two-hundredth of it, in whole seconds].
-    #[arg(long, value_name = "DURATION", requires = "range")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "range")]
     pub step: Option<Nanos>,
     /// At this moment instead of now: '2026-11-21 14:03:20' (local time), 2026-11-21T14:03:20Z, or -1h.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
-    /// Ask this engine with Prometheus' interface, which may be below a path.
+    /// Ask this engine with Prometheus' interface, which may be below a path. It is not shown khz's token: a khz that wants it is asked
+    /// with --server.
     #[arg(long, visible_alias = "from", value_name = "URL", conflicts_with = "server")]
     pub url: Option<String>,
     /// Ask the khz at this address only.
@@ -92,6 +94,30 @@ pub struct QueryFlags {
 const SAID_AFTER: Duration = Duration::from_secs(3);
 /// Points of a plot, unless `--step` says otherwise: about the columns of a wide terminal.
 pub(in crate::command) const POINTS: u64 = 200;
+
+/// A duration as the query itself may have it, too: `3w`, `1h30m`.
+fn duration(text: &str) -> Result<Nanos, String> {
+    let is_end = |(digit, next): (char, char)| !digit.is_ascii_digit() && next.is_ascii_digit();
+    let ends = text.char_indices().zip(text.chars().skip(1));
+    let mut ends: Vec<usize> = ends
+        .filter(|((_, here), next)| *here != '.' && is_end((*here, *next)))
+        .map(|((at, here), _)| at + here.len_utf8())
+        .collect();
+    ends.push(text.len());
+    let (mut from, mut sum) = (0, 0u64);
+    for end in ends {
+        let part = &text[from..end];
+        let (number, factor) =
+            part.strip_suffix('w').map_or((part.to_owned(), 1), |weeks| (format!("{weeks}d"), 7));
+        let one = number.parse::<Nanos>().map_err(|_| {
+            format!("'{text}' is no duration; write a number and a unit: 90s, 15m, 6h, 2d, 3w, 1h30m")
+        })?;
+        let longer = one.0.checked_mul(factor).and_then(|nanos| sum.checked_add(nanos));
+        sum = longer.ok_or_else(|| format!("'{text}' is longer than any time"))?;
+        from = end;
+    }
+    Ok(Nanos(sum))
+}
 
 /// Asks and prints.
 pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
@@ -145,11 +171,12 @@ fn of_server(flags: &QueryFlags, plan: &Plan, when: When) -> Result<PromqlAnswer
     };
     drop(asking);
     let answer = answer.map_err(|error| match error {
-        khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
+        AskError::BadRequest(problem) => Failure::usage(problem_of(&flags.query, &problem)),
+        error if flags.url.is_some() => Failure::from(of_engine(error)),
         error => Failure::from(error),
     })?;
-    if answer.data.is_empty() {
-        // Another engine has no such catalogue.
+    // Another engine has no such catalogue.
+    if answer.data.is_empty() && flags.url.is_none() {
         let catalogue = server.catalogue().unwrap_or_default();
         let name = |entry: &Value, at: &str| entry.pointer(at)?.as_str().map(str::to_owned);
         let names = catalogue.iter().flat_map(|it| [name(it, "/name"), name(it, "/exposition/name")]);
@@ -159,6 +186,18 @@ fn of_server(flags: &QueryFlags, plan: &Plan, when: When) -> Result<PromqlAnswer
         }
     }
     Ok(answer)
+}
+
+/// An error of an engine that is no khz.
+fn of_engine(error: AskError) -> AskError {
+    match error {
+        AskError::NobodyThere { url, reason } => AskError::Unanswered { url, reason },
+        AskError::NotKhz { url, .. } => {
+            let reason = "what it says is no answer of Prometheus' interface; is this the address of the engine, with its path?";
+            AskError::Unanswered { url, reason: reason.to_owned() }
+        }
+        error => error,
+    }
 }
 
 /// A question that is being asked: after a while somebody at a terminal reads where. Dropped when there is an answer.
@@ -189,8 +228,20 @@ fn step(range: Nanos) -> Nanos {
     Nanos::from_secs((range.0 / 1_000_000_000).div_ceil(POINTS).max(1))
 }
 
+/// What is wrong with the query, and what to write instead, if that is known.
+pub(in crate::command) fn problem_of(query: &str, problem: &str) -> String {
+    let pointed = pointed(query, problem);
+    match quoted_names(query) {
+        Some(instead) => format!("{pointed}\n{instead}"),
+        None => pointed,
+    }
+}
+
 /// The problem, and where the engine says the place in the query, that line with a caret under it.
 fn pointed(query: &str, problem: &str) -> String {
+    if query.trim().is_empty() {
+        return "the query is empty".to_owned();
+    }
     let said = problem.strip_prefix("invalid parameter \"query\": ").unwrap_or(problem);
     // The words of Prometheus, for people who write the URL.
     let said = &said.replace("(?step=XX)", "(--step)");
@@ -207,6 +258,21 @@ fn pointed(query: &str, problem: &str) -> String {
         }
         _ => said.to_owned(),
     }
+}
+
+/// What to write instead, if the query has one of khz's own names, in which dots stand: PromQL takes them in quotes only.
+fn quoted_names(query: &str) -> Option<String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let is_own = |word: &&str| {
+        let is_part = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.contains('.')
+            && word.split('.').all(is_part)
+    };
+    // What is in quotes is right, or a value.
+    let outside = query.split('"').step_by(2);
+    let name = outside.flat_map(|text| text.split(|c| !is_letter(c))).find(is_own)?;
+    Some(format!("a name with dots stands in quotes and braces: {{\"{name}\"}}"))
 }
 
 #[cfg(test)]
@@ -226,6 +292,19 @@ mod tests {
         assert_eq!(pointed("x", "Try a longer step (?step=XX)"), "Try a longer step (--step)");
         assert_eq!(pointed("x", "9:9: no such place"), "9:9: no such place");
         assert_eq!(pointed("x", "invalid parameter \"query\": it is wrong"), "it is wrong");
+        assert_eq!(pointed(" ", "invalid parameter \"query\": 1:1: parse error: "), "the query is empty");
+    }
+
+    #[test]
+    fn an_error_at_a_name_of_our_own_says_how_it_is_written() {
+        let of = |query: &str| quoted_names(query);
+        let load = Some("a name with dots stands in quotes and braces: {\"load.1m\"}".to_owned());
+        assert_eq!(of("load.1m"), load);
+        assert_eq!(of("sum(rate(load.1m{a=\"b.c\"}[5m]))"), load);
+        for right in ["{\"load.1m\"}", "up{host=\"n1.cluster\"} > 0.5", "x[1m] * 1.5e3", "a. b", "x ==.5"] {
+            assert_eq!(of(right), None, "{right}");
+        }
+        assert!(problem_of("load.1m", "1:5: parse error: unexpected").ends_with("{\"load.1m\"}"));
     }
 
     #[test]
@@ -233,6 +312,24 @@ mod tests {
         assert!(!is_of_source("PromQL warning: quantile value should be between 0 and 1, got 2 (1:1)"));
         assert!(!is_of_source("3 more warning annotations omitted"));
         assert!(is_of_source("/var/lib/khz/store/raw/2026-11-23T14.0.col: 20 bytes at 80 are damaged"));
+    }
+
+    #[test]
+    fn a_duration_may_have_weeks_and_several_units_as_in_a_query() {
+        let seconds = |text: &str| duration(text).map(|nanos| nanos.0 as f64 / 1e9);
+        for (text, expected) in [
+            ("1h", 3_600.0),
+            ("3w", 1_814_400.0),
+            ("1w2d", 777_600.0),
+            ("1h30m", 5_400.0),
+            ("1.5h", 5_400.0),
+            ("250ms", 0.25),
+        ] {
+            assert_eq!(seconds(text), Ok(expected), "{text}");
+        }
+        for text in ["", "w", "5", "5x", "1h30", "-5m", "99999999999w", "é5m"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

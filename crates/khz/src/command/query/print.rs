@@ -124,13 +124,7 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
         remark!("{} series are not drawn; --json prints all", all.len() - CURVES_MAX);
     }
     let shown = &all[..all.len().min(CURVES_MAX)];
-    let numbers = shown.iter().flat_map(|series| &series.values).filter_map(|(_, value)| value.parse().ok());
-    let infinite = numbers.filter(|number: &f64| number.is_infinite()).count();
-    let left_out = match infinite {
-        0 => String::new(),
-        1 => "; 1 infinite value is not drawn".to_owned(),
-        more => format!("; {more} infinite values are not drawn"),
-    };
+    let left_out = left_out(shown.iter().flat_map(|series| &series.values).map(|(_, value)| value.as_str()));
     let begin = from.0 as f64 / 1e9;
     let step = shown.iter().flat_map(|series| series.values.windows(2)).map(|two| two[1].0 - two[0].0);
     let step = step.fold(f64::INFINITY, f64::min);
@@ -147,11 +141,33 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
     Chart {
         title: printable(query),
         subtitle: format!("{:.0} s, from {}{left_out}", range.as_secs_f64(), utc(from)),
+        across: khz_view::Across::Time,
         time_title: format!("time since {}", utc(from)),
         seconds: range.as_secs_f64(),
         axes: vec![Axis::default()],
         legend: shown.iter().map(|series| (printable(&name(&series.metric)), 0)).collect(),
         panels: vec![Panel { name: format!("{} series", shown.len()), curves, gaps: Vec::new() }],
+    }
+}
+
+/// How many of these values no plot can show, as the end of a sentence.
+fn left_out<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let (mut infinite, mut nan) = (0, 0);
+    for number in values.filter_map(|value| value.parse::<f64>().ok()) {
+        infinite += usize::from(number.is_infinite());
+        nan += usize::from(number.is_nan());
+    }
+    let infinite = match infinite {
+        0 => None,
+        1 => Some("1 infinite value".to_owned()),
+        more => Some(format!("{more} infinite values")),
+    };
+    let nan = (nan > 0).then(|| format!("{nan} NaN"));
+    let all: Vec<String> = infinite.into_iter().chain(nan).collect();
+    match &all[..] {
+        [] => String::new(),
+        [one] if one.starts_with("1 ") => format!("; {one} is not drawn"),
+        _ => format!("; {} are not drawn", all.join(" and ")),
     }
 }
 
@@ -213,14 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_says_how_many_values_are_infinite_and_has_short_labels_for_the_largest() {
+    fn a_plot_says_how_many_values_it_cannot_draw_and_has_short_labels_for_the_largest() {
         let values = ["1e300", "+Inf", "NaN", "5e299", "-Inf"].iter().zip(0..);
         let values =
             values.map(|(value, at)| (1_763_690_000.0 + f64::from(at), (*value).to_owned())).collect();
         let data = PromqlData::Matrix(vec![PromqlSeries { metric: labels(&[("instance", "n1")]), values }]);
         let from = Nanos::from_secs(1_763_690_000);
         let shown = printed(&data, Some((from, Nanos::from_secs(4))), false);
-        assert!(shown.contains("; 2 infinite values are not drawn"), "{shown}");
+        assert!(shown.contains("; 2 infinite values and 1 NaN are not drawn"), "{shown}");
+        let said = |values: &[&str]| left_out(values.iter().copied());
+        assert_eq!(said(&["1", "-2"]), "");
+        assert_eq!(said(&["+Inf", "1"]), "; 1 infinite value is not drawn");
+        assert_eq!(said(&["NaN"]), "; 1 NaN is not drawn");
+        assert_eq!(said(&["NaN", "NaN"]), "; 2 NaN are not drawn");
         assert!(shown.contains("1e300") && !shown.contains("000000"), "{shown}");
     }
 }

@@ -56,7 +56,7 @@ pub fn ask(
         When::Range(from, to, step) => engine.query_range(&source, query, ms(from), ms(to), ms(step)),
     };
     let answer = answer.map_err(|error| match error {
-        QueryError::Bad(problem) => Failure::usage(super::pointed(query, &problem)),
+        QueryError::Bad(problem) => Failure::usage(super::problem_of(query, &problem)),
         error => Failure::work(sentence(&error)),
     })?;
     let mut answer = told(answer);

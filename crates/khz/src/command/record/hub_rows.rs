@@ -1,7 +1,7 @@
 //! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
 //! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,13 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
+use khz_model::fold::fold;
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ChannelName, Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 
 use crate::show::outcome::{Failure, sentence};
+use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -26,8 +28,13 @@ const LAST_NODE: Duration = Duration::from_millis(300);
 /// passes them on soon.
 const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const PASSED_ON: Duration = Duration::from_millis(50);
+/// How a hub's remark begins if patterns name nodes that it does not know.
+pub const NOBODY: &str = "no node is called";
+
 /// A hub and the rows that it sends.
 pub struct HubRows {
+    /// There are several hubs.
+    has_others: bool,
     pub(super) following: Following,
     pub(super) events: Events,
     pub(super) interest: u32,
@@ -53,6 +60,8 @@ pub struct HubRows {
     listed: HashSet<String>,
     /// Patterns that nothing matches yet.
     unmatched: Vec<Pattern>,
+    /// Nodes that are at another one of the hubs, each with that hub.
+    elsewhere: BTreeMap<String, String>,
     /// The last remark about each node and about the connection, by what the remark begins with.
     remarks: HashMap<String, String>,
 }
@@ -70,6 +79,7 @@ impl HubRows {
 
     fn begin(access: &Access, interest: &Interest, past: Option<Nanos>) -> Result<Self, Failure> {
         let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        let has_others = settings.hubs.len() > 1;
         let broken = |error: std::io::Error| Failure::work(format!("cannot start a link: {error}"));
         let (sink, events) = Events::with_past(QUEUE_BYTES, past.unwrap_or(Nanos(0))).map_err(broken)?;
         let following = Following::start(settings, sink).map_err(broken)?;
@@ -81,6 +91,7 @@ impl HubRows {
         let number = number.map_err(Failure::usage)?;
         following.roster(true);
         let mut hub = HubRows {
+            has_others,
             following,
             events,
             interest: number,
@@ -97,6 +108,7 @@ impl HubRows {
             listed: HashSet::new(),
             // A channel selects its series itself, and some of them may not be there yet.
             unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
+            elsewhere: BTreeMap::new(),
             remarks: HashMap::new(),
         };
         match hub.channel {
@@ -145,7 +157,7 @@ impl HubRows {
                 Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
                 // Nobody waits for seconds to hear that a name is misspelt.
                 Event::Told { text, .. } if !text.is_empty() => {
-                    self.remark(text.clone());
+                    self.told(text.clone());
                     continue;
                 }
                 Event::Up { .. } => {
@@ -227,7 +239,7 @@ impl HubRows {
                 if !granted {
                     self.refused = Some(text);
                 } else if !text.is_empty() {
-                    self.remark(text);
+                    self.told(text);
                 }
                 Ok(())
             }
@@ -242,7 +254,25 @@ impl HubRows {
                 self.remarks.clear();
                 Ok(())
             }
+            Event::Elsewhere { nodes } => {
+                self.elsewhere = nodes;
+                for (hub, nodes) in self.never_here() {
+                    let (nodes, are) =
+                        (printable(&fold(&nodes)), if nodes.len() == 1 { "is" } else { "are" });
+                    self.remark(format!("{nodes} {are} at {hub}: recorded once back at the other hub"));
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// Nodes that were at another one of the hubs all the time, by hub.
+    pub fn never_here(&self) -> BTreeMap<String, Vec<String>> {
+        let mut by_hub = BTreeMap::<String, Vec<String>>::new();
+        for (node, hub) in self.elsewhere.iter().filter(|(node, _)| !self.nodes.contains(*node)) {
+            by_hub.entry(hub.clone()).or_default().push(node.clone());
+        }
+        by_hub
     }
 
     fn lane(
@@ -263,6 +293,13 @@ impl HubRows {
         recorder.lane(&head)?;
         self.open.insert(lane);
         Ok(())
+    }
+
+    /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.
+    fn told(&mut self, text: String) {
+        if !(self.has_others && text.starts_with(NOBODY)) {
+            self.remark(text);
+        }
     }
 
     /// Prints a remark on stderr, but not the same one twice in succession about the same thing.
@@ -303,13 +340,15 @@ impl HubRows {
     /// does not spell out its nodes at least one has to be there.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
         let named = khz_model::pattern::named_nodes(patterns).into_iter();
-        let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
+        let is_nowhere = |node: &String| !self.nodes.contains(node) && !self.elsewhere.contains_key(node);
+        let mut missing: Vec<String> = named.filter(is_nowhere).collect();
         missing.sort();
         missing.dedup();
         let is_known = |node: &String| self.known.as_ref().is_none_or(|known| known.contains(node));
         let (missing, mut unknown): (Vec<String>, Vec<String>) = missing.into_iter().partition(is_known);
         let lists = patterns.iter().filter_map(Pattern::nodes).flat_map(|nodes| nodes.beyond(EXPAND_MAX));
-        let known: Vec<&String> = self.known.iter().flatten().chain(&self.nodes).collect();
+        let here = self.known.iter().flatten().chain(&self.nodes);
+        let known: Vec<&String> = here.chain(self.elsewhere.keys()).collect();
         let is_nobodys = |list: &Hostlist| !known.iter().any(|node| list.matches(node));
         unknown.extend(lists.filter(is_nobodys).map(|list| list.to_string()));
         (missing, unknown)

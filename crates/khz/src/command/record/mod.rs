@@ -12,7 +12,7 @@ mod ring_copy;
 mod rings;
 mod store_rows;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::quantities::of_span;
+use crate::show::quantities::of_whole_span;
 use crate::show::table::printable;
 
 use flags::RecordFlags;
@@ -132,6 +132,9 @@ impl Task {
 
 /// Without `-o` an older recording is renamed, not overwritten.
 fn keep_the_one_before() -> Result<(), Failure> {
+    if khz_record::is_being_written(Path::new(OUTPUT)) {
+        return Err(of_error(khz_record::RecordError::Busy { path: OUTPUT.into() }));
+    }
     match std::fs::rename(OUTPUT, OUTPUT_BEFORE) {
         Ok(()) => crate::show::table::remark!("the {OUTPUT} that was here is {OUTPUT_BEFORE} now"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -229,7 +232,7 @@ fn remark_silent(silent: &[(String, Nanos)], is_quiet: bool) {
         return;
     }
     for (node, time) in silent.iter().take(NODES_NAMED_MAX) {
-        let time = of_span(time.0 as f64 / 1e9);
+        let time = of_whole_span(time.0 as f64 / 1e9);
         crate::show::table::remark!("{}: no row in the last {time} of the recording", printable(node));
     }
     if silent.len() > NODES_NAMED_MAX {

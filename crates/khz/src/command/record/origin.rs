@@ -8,7 +8,7 @@ use khz_trust::ClientFiles;
 
 use super::flags::RecordFlags;
 use super::hub_end::Ending;
-use super::hub_rows::HubRows;
+use super::hub_rows::{HubRows, NOBODY};
 use super::node_rows::NodeRows;
 use crate::config::Plan;
 use crate::config::addresses::{HubAddress, hub_addresses};
@@ -71,15 +71,22 @@ impl Absent {
     pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
         let (missing, unknown) = hub.missing(patterns);
         let unmatched = hub.unmatched();
-        if !unknown.is_empty() && !hub.has_remarked("no node is called") {
-            crate::show::table::remark!("no node is called {}", printable(&fold(&unknown)));
+        if !unknown.is_empty() && !hub.has_remarked(NOBODY) {
+            crate::show::table::remark!("{NOBODY} {}", printable(&fold(&unknown)));
         }
         for pattern in
             unmatched.iter().filter(|pattern| !hub.has_remarked(&format!("nothing matches {pattern}")))
         {
             crate::show::table::remark!("nothing matches {}", printable(pattern));
         }
-        Absent { missing, has_misses: !unknown.is_empty() || !unmatched.is_empty() }
+        let elsewhere = hub.never_here();
+        for (hub, nodes) in &elsewhere {
+            let (count, nodes) = (nodes.len(), printable(&fold(nodes)));
+            let were = if count == 1 { "was" } else { "were" };
+            crate::show::table::remark!("{nodes} {were} at {hub} and not at the recorder's hub: no rows");
+        }
+        let has_misses = !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty();
+        Absent { missing, has_misses }
     }
 
     /// How the command ends, where the rest was recorded.

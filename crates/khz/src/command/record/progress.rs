@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use khz_model::{Nanos, Rate};
 use khz_record::{Counts, Missing, Recorder};
 
-use crate::show::quantities::{of_bytes, of_count, of_span};
+use crate::show::quantities::{of_bytes, of_count, of_span, of_whole_span};
 
 /// The time between two redraws.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -68,7 +68,7 @@ impl Progress {
         let share = self.share.map(|share| format!("{share} % in ")).unwrap_or_default();
         let mut line = format!(
             "{share}{} {nodes} {}, {} rows, {} values, {}",
-            of_span(self.began.elapsed().as_secs_f64()),
+            of_whole_span(self.began.elapsed().as_secs_f64()),
             if *nodes == 1 { "node" } else { "nodes" },
             of_count(*rows),
             of_count(*values),
@@ -97,12 +97,13 @@ impl Progress {
     }
 }
 
-/// The rates of the rows, where they are slower than asked.
+/// The rates of the rows, where they are slower than asked. Why they are was said when it was known: a node may be at its CPU
+/// ceiling, or come through another hub at its base rate.
 fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
     slowest.is_slowed_from(asked).then(|| match fastest == slowest {
-        true => format!("{} instead of {asked} (CPU ceiling)", slowest.often()),
-        false => format!("{} to {} instead of {asked} (CPU ceiling)", fastest.often(), slowest.often()),
+        true => format!("{} instead of {asked}", slowest.often()),
+        false => format!("{} to {} instead of {asked}", fastest.often(), slowest.often()),
     })
 }
 
@@ -132,4 +133,18 @@ fn cut(line: String) -> String {
         &line,
         crate::show::terminal::stderr_width().map_or(79, |width| width.saturating_sub(1)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_below_the_one_that_was_asked_for_are_named_without_a_guess_at_the_reason() {
+        let asked = Rate::from_hz(20).unwrap();
+        let (second, tick) = (Nanos::SECOND, asked.period());
+        assert_eq!(slowed(asked, (second, second)).unwrap(), "at 1Hz instead of 20Hz");
+        assert_eq!(slowed(asked, (tick, second)).unwrap(), "at 20Hz to at 1Hz instead of 20Hz");
+        assert_eq!(slowed(asked, (tick, tick)), None);
+    }
 }

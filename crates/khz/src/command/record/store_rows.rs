@@ -1,6 +1,6 @@
 //! Past rows out of the store of a hub: `khz record --from`. The hub puts them together to blocks, which are written as they come.
 
-use khz_ask::{Past, PastBytes};
+use khz_ask::{Past, PastBytes, Server};
 use khz_block::trace::{HEADER_BYTES, check_header};
 use khz_model::RangeShape;
 use khz_record::Recorder;
@@ -41,13 +41,7 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     );
     let Some(recorder) = recorder else {
         copied?;
-        return past::end(
-            &server,
-            &task.patterns,
-            &chunks.unmatched(),
-            chunks.is_damaged,
-            Within::Rows(span),
-        );
+        return end_of(&server, &chunks, span);
     };
     let path = recorder.path().to_owned();
     let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
@@ -57,10 +51,16 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     progress.end(&counts, &path);
     remark_missing(&lacking, flags.quiet);
     copied?;
-    match past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, Within::Rows(span))? {
+    match end_of(&server, &chunks, span)? {
         Done::Wholly => Ok(done(Done::Wholly, &counts.missing)),
         partly => Ok(partly),
     }
+}
+
+/// How the command ends after this.
+fn end_of(server: &Server, chunks: &PastChunks, span: Span) -> Outcome {
+    let found = &chunks.found;
+    past::end(server, &found.lacking(), found.is_nothing(), chunks.is_damaged, Within::Rows(span))
 }
 
 fn copy(

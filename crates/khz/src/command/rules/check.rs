@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use khz_rules::limits::FILE_BYTES_MAX;
-use khz_rules::{Finding, RuleSet, RulesError, Severity};
+use khz_rules::{Finding, RuleSet, Severity};
 use serde_json::json;
 
-use super::{name_all, object};
+use super::{name_all, object, refuse};
 use crate::config::NodeFlags;
 use crate::role::hub::judge::Gathered;
-use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{json_line, printable, remark};
 
 /// Examples for `khz rules check --help`.
@@ -49,18 +49,10 @@ pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
     };
     let mut set = match loaded {
         Ok(set) => set,
-        Err(RulesError::Refused(findings)) => {
-            if flags.json {
-                for finding in findings.iter() {
-                    writeln!(out, "{}", json_line(&object(finding)))?;
-                }
-            } else {
-                name_all(&findings);
-            }
-            out.flush()?;
+        Err(error) => {
+            refuse(error, flags.json, out)?;
             return Err(Failure::Reported);
         }
-        Err(error) => return Err(Failure::work(sentence(&error))),
     };
     let gathered = Gathered::new();
     set.warn_of_gathered(&|name| gathered.has(name));

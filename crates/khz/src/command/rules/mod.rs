@@ -11,12 +11,12 @@ use std::io::Write;
 
 use clap::Subcommand;
 use khz_model::printable::printable_lines;
-use khz_rules::{Finding, Findings, Severity};
+use khz_rules::{Finding, Findings, RulesError, Severity};
 use serde_json::{Value, json};
 
 use crate::config::NodeFlags;
-use crate::show::outcome::Outcome;
-use crate::show::table::remark;
+use crate::show::outcome::{Failure, Outcome, sentence};
+use crate::show::table::{json_line, remark};
 
 /// `khz rules`.
 #[derive(Debug, Subcommand)]
@@ -62,6 +62,29 @@ fn name_all(findings: &Findings) {
     if findings.more > 0 {
         remark!("and {} more", findings.more);
     }
+}
+
+/// Says why rules or tests are refused: with `as_json` one object for each finding, else in words on stderr.
+fn refuse(error: RulesError, as_json: bool, out: &mut impl Write) -> Result<(), Failure> {
+    match (error, as_json) {
+        (RulesError::Refused(findings), true) => {
+            for finding in findings.iter() {
+                writeln!(out, "{}", json_line(&object(finding)))?;
+            }
+        }
+        (RulesError::Refused(findings), false) => name_all(&findings),
+        // It is about no file.
+        (error, true) => {
+            let none = Value::Null;
+            let object = json!({
+                "severity": "error", "path": none, "line": none, "column": none, "problem": sentence(&error),
+            });
+            writeln!(out, "{}", json_line(&object))?;
+        }
+        (error, false) => remark!("{}", sentence(&error)),
+    }
+    out.flush()?;
+    Ok(())
 }
 
 /// A finding for programs.

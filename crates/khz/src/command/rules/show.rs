@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use khz_rules::{Group, Placement, Rule, RuleSet, RulesError, duration_text, place};
+use khz_rules::{Group, Placement, Rule, RuleSet, duration_text, place};
 use serde_json::{Value, json};
 
-use super::name_all;
+use super::refuse;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::role::hub::judge::Gathered;
-use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{Side, Table, cut, json_line, remark};
 use crate::show::terminal;
 
@@ -92,11 +92,10 @@ fn of_files(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Ou
     let usual = (plan.rules_interval.0 / 1_000_000).cast_signed();
     let set = match RuleSet::load(&flags.paths) {
         Ok(set) => set,
-        Err(RulesError::Refused(findings)) => {
-            name_all(&findings);
+        Err(error) => {
+            refuse(error, flags.json, out)?;
             return Err(Failure::Reported);
         }
-        Err(error) => return Err(Failure::work(sentence(&error))),
     };
     let gathered = Gathered::new();
     let gathers = |name: &str| gathered.has(name);

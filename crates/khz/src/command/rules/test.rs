@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use khz_rules::{RulesError, TestFile, TestOutcome};
+use khz_rules::{TestFile, TestOutcome};
 use serde_json::json;
 
-use super::{name_all, object};
-use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use super::{name_all, refuse};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{json_line, printable, remark};
 
 /// Examples for `khz rules test --help`.
@@ -72,20 +72,6 @@ pub fn run(flags: &RulesTestFlags, out: &mut impl Write) -> Outcome {
         (0, failed, tests) => Err(Failure::work(format!("{failed} of {tests} tests failed"))),
         _ => Err(Failure::Reported),
     }
-}
-
-/// Names what is wrong with a file of tests, or with its rule files.
-fn refuse(error: RulesError, as_json: bool, out: &mut impl Write) -> Result<(), Failure> {
-    match error {
-        RulesError::Refused(findings) if as_json => {
-            for finding in findings.iter() {
-                writeln!(out, "{}", json_line(&object(finding)))?;
-            }
-        }
-        RulesError::Refused(findings) => name_all(&findings),
-        error => remark!("{}", sentence(&error)),
-    }
-    Ok(())
 }
 
 fn print(path: &Path, outcome: &TestOutcome, as_json: bool, out: &mut impl Write) -> Result<(), Failure> {

@@ -1,17 +1,18 @@
 //! Follows a stream of rows: gives each row to the printer, prints notices and changes on stderr, and stops by count, by
 //! time, or at the end of the stream.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use khz_ask::{Column, Piece, Row};
 use khz_model::fold::fold;
-use khz_model::{Misses, Nanos, Presence, Rate, RowNumber};
+use khz_model::{Misses, Nanos, Notice, Presence, Rate, RowNumber};
 
 use super::outage::{Counted, Outage};
 use super::printer::{Change, Line, Printer};
 use super::rates::Rates;
+use crate::command::lasting::Absent;
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::of_span;
@@ -43,15 +44,27 @@ impl Watch {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Prints the rows of `next` until it is time to stop. `next` returns `None` at the end of the stream, and an empty
-    /// list where it only waited. Notices go to `remarks` (stderr).
+    /// As [`Watch::follow_without`], where no node is known to be away.
     pub fn follow(
         self,
+        next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
+        printer: &mut impl Printer,
+        remarks: &mut impl Write,
+    ) -> Outcome {
+        self.follow_without(Absent::default(), next, printer, remarks)
+    }
+
+    /// Prints the rows of `next` until it is time to stop. `next` returns `None` at the end of the stream, and an empty
+    /// list where it only waited. Notices go to `remarks` (stderr). Rows of nodes that are `absent` are old ones until a change says
+    /// that the node is back.
+    pub fn follow_without(
+        self,
+        absent: Absent,
         mut next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
         printer: &mut impl Printer,
         remarks: &mut impl Write,
     ) -> Outcome {
-        let mut follower = Follower::new(self, printer, remarks);
+        let mut follower = Follower::new(self, absent, printer, remarks);
         while !self.is_over() {
             let pieces = match next() {
                 Ok(Some(pieces)) => pieces,
@@ -86,6 +99,7 @@ impl Watch {
 /// What came so far, and where it is printed.
 struct Follower<'a, P, W> {
     watch: Watch,
+    absent: Absent,
     printer: &'a mut P,
     remarks: &'a mut W,
     nodes: HashMap<String, Node>,
@@ -93,6 +107,8 @@ struct Follower<'a, P, W> {
     printed: u64,
     /// The last notice about each group of nodes.
     notices: HashMap<String, String>,
+    /// Nodes that refuse the channel, so far as the present stream has said.
+    refused: BTreeSet<String>,
     /// What nobody had when the stream began.
     misses: Misses,
     /// Since the last outage of the khz.
@@ -121,7 +137,11 @@ struct Node {
     /// The number of its last row, and its time.
     last: Option<RowNumber>,
     time: Nanos,
-    /// Ticks without a row, where it began to count again, and whether some of them follow each other for a second.
+    /// It is away; and it went away since the last row that it sent while it was there. Its last rows before that may come after
+    /// the word that it is away.
+    is_away: bool,
+    was_away: bool,
+    /// Ticks without a row, after it was away or began to count again, and whether some of them follow each other for a second.
     ticks: u64,
     was_silent: bool,
 }
@@ -129,36 +149,49 @@ struct Node {
 impl Node {
     fn new(columns: Vec<Column>, rate: String, rates: Rates) -> Self {
         let (lost, ticks, time) = (0, 0, Nanos(0));
-        Node { columns, rate, rates, lost, has_rows: false, last: None, time, ticks, was_silent: false }
+        let (has_rows, is_away, was_away, was_silent, last) = (false, false, false, false, None);
+        Node { columns, rate, rates, lost, has_rows, last, time, is_away, was_away, ticks, was_silent }
     }
 
-    /// Notes these rows, of which the last has this number. In another epoch the numbers begin again, as after the node's agent was
-    /// killed: the ticks between have no rows, which can be lost.
-    fn note(&mut self, rows: &[Row], last: Option<RowNumber>) {
+    /// It has gone away, or come back. Nobody waits for rows of a node that is away.
+    fn change(&mut self, is_away: bool) {
+        self.is_away = is_away;
+        self.was_away |= is_away;
+        self.has_rows &= !is_away;
+    }
+
+    /// Notes these rows, of which the last has this number, and before which so many are missing. While an agent is not there,
+    /// because it was killed, it gathers no rows, which can be lost: those ticks have none. Afterwards its numbers begin again
+    /// (another epoch), or go on where they ended, as those of its ring do.
+    fn note(&mut self, rows: &[Row], missing: u64, last: Option<RowNumber>) {
         let (Some(first), Some(newest)) = (rows.first(), rows.last()) else { return };
         let began_again = self.last.zip(last).is_some_and(|(before, now)| before.epoch != now.epoch);
+        let was_there = self.time > Nanos(0);
         let period = self.rate.parse::<Rate>().map_or(Nanos(0), |rate| rate.period());
-        if began_again && period > Nanos(0) {
+        if (began_again || self.was_away) && was_there && period > Nanos(0) {
             let passed = first.time.since(self.time).0 + period.0 / 2;
-            let ticks = (passed / period.0).saturating_sub(1);
+            let ticks = (passed / period.0).saturating_sub(1).saturating_sub(missing);
             self.ticks += ticks;
             self.was_silent |= ticks.saturating_mul(period.0) >= SILENCE.0;
         }
-        (self.has_rows, self.last, self.time) = (true, last.or(self.last), newest.time);
+        (self.has_rows, self.was_away) = (!self.is_away, self.is_away);
+        (self.last, self.time) = (last.or(self.last), newest.time);
     }
 }
 
 impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
-    fn new(watch: Watch, printer: &'a mut P, remarks: &'a mut W) -> Self {
+    fn new(watch: Watch, absent: Absent, printer: &'a mut P, remarks: &'a mut W) -> Self {
         let (nodes, notices, misses) = (HashMap::new(), HashMap::new(), Misses::default());
-        let (outage, before) = (None, Cost::default());
+        let (outage, before, refused) = (None, Cost::default(), BTreeSet::new());
         Follower {
             watch,
+            absent,
             printer,
             remarks,
             nodes,
             printed: 0,
             notices,
+            refused,
             misses,
             outage,
             before,
@@ -172,15 +205,19 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             Piece::Columns { node, rate, columns } => self.columns(node, rate, columns),
             Piece::Rows { node, lost, rows, last } => return self.rows(&node, lost, &rows, last),
             Piece::Misses(misses) => self.misses(misses)?,
-            Piece::Notice { nodes, text, .. } => self.notice(fold(nodes), text)?,
+            Piece::Notice { nodes, text, is_refusal } => {
+                self.note_refusal(&nodes, &text, is_refusal);
+                self.notice(fold(nodes), text)?;
+            }
             Piece::Change { nodes, state, since, text } => {
                 self.remark(&format!("{} {text}", fold(&nodes)))?;
+                let is_away = state != Presence::Up.as_str();
                 for node in &nodes {
-                    // Nobody waits for rows of a node that is away.
-                    if state != Presence::Up.as_str()
-                        && let Some(known) = self.nodes.get_mut(node)
-                    {
-                        known.has_rows = false;
+                    if !is_away {
+                        self.absent.nodes.remove(node);
+                    }
+                    if let Some(known) = self.nodes.get_mut(node) {
+                        known.change(is_away);
                     }
                     self.printer.change(&Change::Node { node, state: &state, since: &since })?;
                 }
@@ -222,12 +259,15 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
     }
 
     fn rows(&mut self, name: &str, lost: u64, rows: &[Row], last: Option<RowNumber>) -> io::Result<bool> {
+        if self.absent.nodes.contains(name) {
+            return Ok(false);
+        }
         // Without its columns a row has no meaning.
         let Some(node) = self.nodes.get_mut(name) else { return Ok(false) };
         let counted = self.outage.as_mut().map(|outage| outage.rows(name, rows.len(), lost, last));
         let Counted { missing, known } = counted.unwrap_or_default();
         node.lost += lost + missing;
-        node.note(rows, last);
+        node.note(rows, lost + missing, last);
         for row in &rows[known..] {
             let only_starts = node.rates.only_starts();
             let shown = node.rates.row(row);
@@ -261,6 +301,14 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         Ok(())
     }
 
+    fn note_refusal(&mut self, nodes: &[String], text: &str, is_refusal: bool) {
+        if is_refusal {
+            self.refused.extend(nodes.iter().cloned());
+        } else if text == Notice::SENDS_NOW {
+            nodes.iter().for_each(|node| _ = self.refused.remove(node));
+        }
+    }
+
     /// Prints a notice, but not the same one twice in succession about the same nodes.
     fn notice(&mut self, nodes: String, text: String) -> io::Result<()> {
         let is_repeated = self.notices.get(&nodes) == Some(&text);
@@ -282,6 +330,8 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         self.tell_outage(true)?;
         self.add_cost();
         self.is_away = false;
+        // Those that still refuse it say so again.
+        self.refused.clear();
         let nodes = self.nodes.iter().filter(|(_, node)| node.has_rows || node.last.is_some());
         let nodes = nodes.map(|(name, node)| (name.clone(), node.last, !node.has_rows));
         self.outage = Some(Outage::new(away, nodes));
@@ -324,11 +374,18 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             (lost, true) => sentences.push(format!("rows that are missing: {lost}, or more")),
         }
         if silent > 0 {
-            sentences.push(format!(
-                "for {silent} ticks there is no row: nodes were away, and began to count again"
-            ));
+            sentences.push(format!("for {silent} ticks there is no row: nodes or their hubs were away"));
+        }
+        if self.printed == 0 && sentences.is_empty() && !self.refused.is_empty() {
+            let refused = fold(&self.refused);
+            return Err(Failure::work(format!("no row came; refused, as said above: by {refused}")));
         }
         match sentences.is_empty() {
+            true if self.absent.are_wanted && !self.absent.nodes.is_empty() => {
+                let mut missing: Vec<String> = self.absent.nodes.into_iter().collect();
+                missing.sort();
+                Ok(Done::Partly { missing })
+            }
             true => misses::partly(&self.misses, Ok(Done::Wholly)),
             false => Ok(Done::Lacking { sentence: sentences.join("; ") }),
         }

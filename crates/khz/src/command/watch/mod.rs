@@ -24,6 +24,7 @@ pub use self::lines::object as row_json;
 use self::past::Replay;
 pub use self::printer::{Change, Line, Printer};
 use self::screen::Screen;
+use crate::command::lasting::Absent;
 use crate::command::past::Span;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
@@ -52,7 +53,8 @@ that is not there is an object: absent, failed or unknown, with the reason.
 
 When the khz that is watched goes away, the command asks again until it is back,
 and says how many rows are missing. Exit code 3: rows were lost, nobody knows
-how many, or a node that was killed had no row for a second or more.";
+how many, a node that was killed had no row for a second or more, or a named
+node was away all the time (its old rows are not shown).";
 
 /// `khz watch`.
 #[derive(Debug, Args)]
@@ -115,7 +117,8 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         return replay.show(|next| onto(watch, flags.json, terminal::size(), out, next));
     }
     let mut rows = flags.target.rows(&plan, interest, watch.left())?.until(until);
-    onto(watch, flags.json, terminal::size(), out, move || rows.next())
+    let absent = rows.absent();
+    onto_without(absent, watch, flags.json, terminal::size(), out, move || rows.next())
 }
 
 /// Prints on a screen where stdout is a terminal, else as lines.
@@ -126,10 +129,22 @@ pub fn onto(
     out: &mut impl Write,
     next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
 ) -> Outcome {
+    onto_without(Absent::default(), watch, as_json, terminal, out, next)
+}
+
+fn onto_without(
+    absent: Absent,
+    watch: Watch,
+    as_json: bool,
+    terminal: Option<(usize, usize)>,
+    out: &mut impl Write,
+    next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
+) -> Outcome {
+    let remarks = &mut std::io::stderr();
     match terminal {
         Some((columns, lines)) if !as_json => {
-            watch.follow(next, &mut Screen::new(columns, lines, out), &mut std::io::stderr())
+            watch.follow_without(absent, next, &mut Screen::new(columns, lines, out), remarks)
         }
-        _ => watch.follow(next, &mut Lines::new(as_json, out), &mut std::io::stderr()),
+        _ => watch.follow_without(absent, next, &mut Lines::new(as_json, out), remarks),
     }
 }

@@ -11,9 +11,14 @@ use crate::show::quantities::of_time;
 /// After this time the command prints what it knows, even if not every node has sent a row: one of a condition may come in days.
 const SETTLED: Duration = Duration::from_secs(5);
 
+/// An absence shorter than this is not told: the next server was asked at once.
+const BRIEF: Duration = Duration::from_millis(500);
+
 /// An outage that is over, while its cost is counted.
 pub struct Outage {
     away: Duration,
+    /// From its beginning to the first rows after it, once these have come: the next khz may be there at once, and its nodes later.
+    until_rows: Option<Duration>,
     back: Instant,
     /// Nodes that have not sent a row with a number since.
     awaited: BTreeMap<String, Awaited>,
@@ -47,12 +52,15 @@ impl Outage {
     pub fn new(away: Duration, nodes: impl Iterator<Item = (String, Option<RowNumber>, bool)>) -> Self {
         let awaited = |(node, before, was_away)| (node, Awaited { before, was_away, since: 0 });
         let awaited = nodes.map(awaited).collect();
-        let (missing, unknown) = (0, BTreeSet::new());
-        Outage { away, back: Instant::now(), awaited, missing, unknown, is_told: false }
+        let (missing, unknown, until_rows) = (0, BTreeSet::new(), None);
+        Outage { away, until_rows, back: Instant::now(), awaited, missing, unknown, is_told: false }
     }
 
     /// Rows of a node have come, of which the last has this number; `lost` more were reported as lost before them.
     pub fn rows(&mut self, node: &str, rows: usize, lost: u64, last: Option<RowNumber>) -> Counted {
+        if rows > 0 && self.away > Duration::ZERO {
+            self.until_rows.get_or_insert_with(|| self.away + self.back.elapsed());
+        }
         let Some(awaited) = self.awaited.get_mut(node) else { return Counted::default() };
         awaited.since += rows as u64 + lost;
         let since = awaited.since;
@@ -87,9 +95,9 @@ impl Outage {
         self.awaited.iter().filter(|(_, awaited)| !awaited.was_away).map(|(node, _)| node)
     }
 
-    /// How long it was.
+    /// How long it was: up to the first rows after it, if some have come.
     pub fn away(&self) -> Duration {
-        self.away
+        self.until_rows.unwrap_or(self.away)
     }
 
     /// Rows that are known to be missing.
@@ -104,8 +112,8 @@ impl Outage {
 
     /// What is known, as a sentence.
     pub fn sentence(&self) -> String {
-        let mut parts = vec![match self.away {
-            Duration::ZERO => "the rows go on".to_owned(),
+        let mut parts = vec![match self.away() {
+            away if away < BRIEF => "the rows go on".to_owned(),
             away => format!("the rows come again after {}", of_time(away)),
         }];
         let silent: Vec<&String> = self.due().collect();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use khz_ask::{Cell, Column, PastPart, Piece, Row};
 use khz_model::{Kind, Nanos, Pattern, RangeShape};
 
+use crate::command::found::Found;
 use crate::command::past::{self, Asked, Span, Step, Within};
 use crate::command::target::Target;
 use crate::config::Plan;
@@ -38,8 +39,8 @@ pub struct Replay<'a> {
     /// Rows that wait for their time.
     rows: VecDeque<(Nanos, Piece)>,
     columns: HashMap<String, Vec<Column>>,
-    /// Patterns that have selected nothing until now.
-    unmatched: Vec<Pattern>,
+    /// What has come of each pattern until now.
+    found: Found,
     is_partly: bool,
 }
 
@@ -75,7 +76,7 @@ impl<'a> Replay<'a> {
         Ok(Replay {
             target,
             plan,
-            unmatched: patterns.clone(),
+            found: Found::new(&patterns),
             patterns,
             whole: span,
             span,
@@ -97,10 +98,10 @@ impl<'a> Replay<'a> {
         let outcome = follow(&mut || self.next())?;
         // If the user stops it early, nobody knows what might have come.
         let is_whole = self.span.from >= self.span.to && self.rows.is_empty();
-        if is_whole && !self.unmatched.is_empty() {
-            let unmatched: Vec<&Pattern> = self.unmatched.iter().collect();
+        let lacking = if is_whole { self.found.lacking() } else { Vec::new() };
+        if !lacking.is_empty() {
             let server = self.target.running(self.plan)?;
-            return past::end(&server, &self.patterns, &unmatched, false, Within::Rows(self.whole));
+            return past::end(&server, &lacking, self.found.is_nothing(), false, Within::Rows(self.whole));
         }
         Ok(if self.is_partly { Done::Partly { missing: Vec::new() } } else { outcome })
     }
@@ -136,8 +137,7 @@ impl<'a> Replay<'a> {
         while let Some(step) = asked.next_step()? {
             self.step(&step, &mut rows);
         }
-        let unmatched: Vec<Pattern> = asked.unmatched().into_iter().cloned().collect();
-        self.unmatched.retain(|pattern| unmatched.contains(pattern));
+        self.found.add(asked.found());
         if asked.is_damaged() && !std::mem::replace(&mut self.is_partly, true) {
             remark!("parts of the store are damaged and are left out");
         }

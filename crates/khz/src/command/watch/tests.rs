@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::show::outcome::Done;
 use khz_ask::{Cell, Column, Row};
-use khz_model::RowNumber;
+use khz_model::{Notice, RowNumber};
 
 fn rows_of_n1() -> Vec<Piece> {
     let column = |series: &str, counter, unit: &str, places| Column {
@@ -116,7 +116,8 @@ fn ticks_before_a_node_counts_again_are_no_lost_rows_and_are_named_if_they_last_
         rows
     };
     let outcome = |pieces: Vec<Piece>| {
-        let count = Some(2 * (pieces.len() as u64 - 1));
+        let rows = pieces.iter().filter(|piece| matches!(piece, Piece::Rows { .. })).count();
+        let count = Some(2 * rows as u64);
         let (mut pieces, mut out) = (pieces.into_iter(), Vec::new());
         let watch = Watch { raw: true, count, ..Watch::default() };
         let outcome =
@@ -127,10 +128,30 @@ fn ticks_before_a_node_counts_again_are_no_lost_rows_and_are_named_if_they_last_
     let (text, lacking) = outcome(vec![columns(), numbered(0, 5), numbered(3, 6)]);
     assert!(text.lines().all(|line| line.contains(r#""lost":0"#)), "{text}");
     // The last row before is of 0.1 s, and the rate is 10 Hz.
-    let sentence = "for 28 ticks there is no row: nodes were away, and began to count again".to_owned();
-    assert_eq!(lacking, Done::Lacking { sentence });
+    let sentence = "for 28 ticks there is no row: nodes or their hubs were away".to_owned();
+    assert_eq!(lacking, Done::Lacking { sentence: sentence.clone() });
+    let killed = |pieces| outcome(pieces).1;
     assert_eq!(outcome(vec![columns(), numbered(0, 5), numbered(1, 6)]).1, Done::Wholly, "8 ticks");
     assert_eq!(outcome(vec![columns(), numbered(0, 5), numbered(3, 5)]).1, Done::Wholly, "it was slow");
+    // An agent with a ring goes on with its numbers.
+    let changed = |state: &str| Piece::Change {
+        nodes: vec!["n1".to_owned()],
+        state: state.to_owned(),
+        since: "0".to_owned(),
+        text: format!("is {state}"),
+    };
+    let away = |seconds, lost| {
+        let mut after = numbered(seconds, 5);
+        if let Piece::Rows { lost: rows, .. } = &mut after {
+            *rows = lost;
+        }
+        // The last row before comes after the word.
+        vec![columns(), changed("down"), numbered(0, 5), changed("up"), after]
+    };
+    assert_eq!(killed(away(3, 0)), Done::Lacking { sentence: sentence.clone() });
+    assert_eq!(killed(away(1, 0)), Done::Wholly, "8 ticks");
+    let lost = "rows that are missing: 28".to_owned();
+    assert_eq!(killed(away(3, 28)), Done::Lacking { sentence: lost }, "they are named once");
 }
 
 #[test]
@@ -347,4 +368,27 @@ fn the_screen_fits_the_terminal() {
     let (narrow, _) = printed(Watch::default(), false, Some((20, 3)));
     let plain = narrow.rsplit("\x1b[J").next().unwrap();
     assert!(plain.lines().count() <= 3 && plain.lines().all(|line| line.chars().count() <= 20), "{plain}");
+}
+
+#[test]
+fn a_channel_that_was_refused_until_the_end_has_not_ended_well_if_no_row_came() {
+    let notice = |text: &str, is_refusal| Piece::Notice {
+        nodes: vec!["n1".to_owned()],
+        text: text.to_owned(),
+        is_refusal,
+    };
+    let end = |pieces: Vec<Piece>| {
+        let watch = Watch { is_past: true, ..Watch::default() };
+        let mut feed = Some(pieces);
+        onto(watch, false, None, &mut Vec::new(), || Ok(feed.take()))
+    };
+    let refused = || notice("channel hot: it has no memory left", true);
+    assert!(matches!(end(vec![refused()]), Err(Failure::Work(text)) if text.ends_with("by n1")));
+    assert!(matches!(end(vec![refused(), notice(Notice::SENDS_NOW, false)]), Ok(Done::Wholly)));
+    let again = Piece::Again { away: Duration::ZERO };
+    assert!(!matches!(end(vec![refused(), again]), Err(Failure::Work(_))));
+    let mut rows = rows_of_n1();
+    rows.truncate(2);
+    rows.insert(0, refused());
+    assert!(matches!(end(rows), Ok(Done::Wholly)));
 }

@@ -1,5 +1,5 @@
-//! The lanes of channels that a hub wanted itself, as for its store, and that ended while no hub was there: a node goes on with a
-//! channel for a while only. Their rings stay, so that the hub gets the rows that it missed, and hears for how long there were none.
+//! The lanes of channels that a hub wanted itself, as for its store, and that ended while it was not there: a node goes on with a channel
+//! for a while only. Their rings stay, so that the hub gets the rows that it missed, and hears for how long there were none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,19 +19,20 @@ const FORMER_MAX: usize = khz_channel::limits::KEPT_MAX;
 /// A hub that is back asks for its channels at once, and gets the rows of former lanes within this time.
 const FETCHED_WITHIN: Duration = Duration::from_secs(60);
 
+/// For so long a lane waits for its hub. Other hubs may be here meanwhile, which want other channels.
+const WAITS: Duration = Duration::from_secs(3_600);
+
 /// The lanes that a hub may still want rows of.
 #[derive(Default)]
-pub struct FormerLanes {
-    all: Vec<FormerLane>,
-    /// When the hub has had its time. `None`: no hub is there, or there is no such lane.
-    until: Option<Instant>,
-}
+pub struct FormerLanes(Vec<FormerLane>);
 
 struct FormerLane {
     ring: LaneRing,
     wish: ChannelWish,
-    /// Its name on the link, once the hub has asked for the channel.
+    /// Its name on the link, once a hub has asked for the channel.
     offered: Option<Arc<str>>,
+    /// When it goes.
+    until: Instant,
 }
 
 /// A time in which a node did not execute a channel.
@@ -46,7 +47,7 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (begin, end) = (utc(self.end.since(self.time)), utc(self.end));
         let time = Nanos(self.time.0.next_multiple_of(Nanos::SECOND.0));
-        write!(f, "no hub was there: it has no rows of {time}, from {begin} to {end}")
+        write!(f, "no hub that keeps it was there: it has no rows of {time}, from {begin} to {end}")
     }
 }
 
@@ -55,37 +56,31 @@ impl FormerLanes {
     pub fn left(&mut self, ring: LaneRing, wish: ChannelWish) {
         let is_known = |one: &FormerLane| one.ring.epoch() == ring.epoch();
         // What rules gave is of no use later.
-        if wish.terms.name.as_str().starts_with(RULES_PREFIX) || self.all.iter().any(is_known) {
+        if wish.terms.name.as_str().starts_with(RULES_PREFIX) || self.0.iter().any(is_known) {
             return;
         }
-        if self.all.len() == FORMER_MAX {
-            self.all.remove(0);
+        if self.0.len() == FORMER_MAX {
+            self.0.remove(0);
         }
-        self.all.push(FormerLane { ring, wish, offered: None });
-        self.asked();
+        self.0.push(FormerLane { ring, wish, offered: None, until: Instant::now() + FETCHED_WITHIN });
     }
 
-    /// A hub is there, and asks for something.
-    pub fn asked(&mut self) {
-        if !self.all.is_empty() {
-            self.until.get_or_insert_with(|| Instant::now() + FETCHED_WITHIN);
-        }
-    }
-
-    /// The connection has ended: these lanes wait for the next one.
+    /// The connection has ended: these lanes wait for a hub that wants them.
     pub fn hang_up(&mut self) {
-        self.until = None;
-        self.all.iter_mut().for_each(|one| one.offered = None);
+        for one in &mut self.0 {
+            (one.offered, one.until) = (None, Instant::now() + WAITS);
+        }
     }
 
     /// The hub wants a channel itself, which runs in the lane with this epoch now. Those in which it ran before are offered from now
     /// on. Returns for how long the node did not execute it before now.
     pub fn came_back(&mut self, wish: &ChannelWish, epoch: u64) -> Option<Gap> {
-        self.all.retain(|one| one.ring.epoch() != epoch);
+        self.0.retain(|one| one.ring.epoch() != epoch);
         let mut time = None;
-        for (at, one) in self.all.iter_mut().rev().filter(|one| one.wish == *wish).enumerate() {
+        for (at, one) in self.0.iter_mut().rev().filter(|one| one.wish == *wish).enumerate() {
             time = time.or_else(|| one.ring.ended_ago());
             one.offered = Some(former::name(&wish.terms.name, at + 1).into());
+            one.until = Instant::now() + FETCHED_WITHIN;
         }
         let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         time.map(|time| Gap { time, end: Nanos(end.as_nanos() as u64) })
@@ -94,19 +89,19 @@ impl FormerLanes {
     /// The lanes that are offered.
     pub fn offered(&self) -> impl Iterator<Item = AgentLane> {
         let lane = |one: &FormerLane| Some(AgentLane::former(one.ring.clone(), one.offered.clone()?));
-        self.all.iter().filter_map(lane)
+        self.0.iter().filter_map(lane)
     }
 
-    /// True if the hub has had its time.
+    /// True if a hub has had its time for one of them.
     pub fn are_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
+        let now = Instant::now();
+        self.0.iter().any(|one| one.until <= now)
     }
 
-    /// Drops them then. The link sends what it has begun.
+    /// Drops those. The link sends what it has begun.
     pub fn drop_over(&mut self) {
-        if self.are_over() {
-            (self.all, self.until) = (Vec::new(), None);
-        }
+        let now = Instant::now();
+        self.0.retain(|one| one.until > now);
     }
 }
 
@@ -119,7 +114,7 @@ mod tests {
         let gap = Gap { time: Nanos::from_millis(73_400), end: Nanos::from_secs(1_795_435_200) };
         assert_eq!(
             gap.to_string(),
-            "no hub was there: it has no rows of 74s, from 2026-11-23 11:58:46 UTC to 2026-11-23 12:00:00 UTC"
+            "no hub that keeps it was there: it has no rows of 74s, from 2026-11-23 11:58:46 UTC to 2026-11-23 12:00:00 UTC"
         );
     }
 }

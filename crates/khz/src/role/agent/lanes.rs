@@ -166,7 +166,7 @@ pub struct AgentLanes {
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
     waiting: Vec<Waiting>,
-    /// Lanes of channels that the hub wanted itself, and which may have ended while it was away.
+    /// Lanes of channels that the hub wanted itself, and which may have ended while it was away, or while this node was at another hub.
     former: FormerLanes,
     /// What [`khz_gather::Lanes::channel_room`] was when those who wait were tried last.
     room: u64,
@@ -308,7 +308,6 @@ impl khz_link::Lanes for AgentLanes {
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
         self.dismiss(interest.number);
-        self.former.asked();
         let number = interest.number;
         let answer = self.grant(interest).unwrap_or_else(|Refused { text, later }| {
             self.waiting.extend(later.map(|wish| Waiting { number, wish }));

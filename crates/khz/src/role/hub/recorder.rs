@@ -1,6 +1,6 @@
 //! `khz hub --rrd DIR`, and the sinks of channels: a thread that records the base lane of every node, or channels, into .rrd files.
 //! It reads through the query interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it is slower than the rows
-//! come, the hub drops some for it; they are counted, and the log says so once a minute.
+//! come, the hub drops some for it. These rows are counted, and those that the hub itself never got; once a minute the log says how many of each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use crate::show::outcome::{Failure, sentence};
 
 /// The time between two polls for rows.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
+/// After a round that took longer, rows may be lost because recording was slow. The hub's memory has room for many times as much.
+const SLOW_ROUND: Duration = Duration::from_secs(3);
 
 /// The running thread. When this is dropped, the recording ends, and all rows that came are on disk.
 pub struct HubRecorder {
@@ -27,15 +29,14 @@ pub struct HubRecorder {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Rows that the hub had to drop because the recorder did not fetch them in time.
+/// Rows that are not in .rrd files: the recorder did not fetch them in time, or the hub did not get them.
 #[derive(Clone, Debug, Default)]
 pub struct LostRows(Arc<AtomicU64>);
 
 impl LostRows {
     /// The count, with its metric.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-        let help =
-            "Rows that are not in .rrd files, because recording was slower than they came (--rrd, sinks).";
+        let help = "Rows that are not in .rrd files (--rrd, sinks): recording was slower than they came, or the hub did not get them.";
         let metric =
             Metric::plain("khz.rrd.rows_lost", "khz_rrd_rows_lost_total", Kind::Counter, Unit::Count);
         vec![(Metric { help: help.into(), ..metric }, self.0.clone())]
@@ -96,7 +97,7 @@ impl HubRecorder {
         let files = Recorder::open(&settings)
             .map_err(|error| Failure::usage(format!("{}: {}", directory.display(), sentence(&error))))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let losses = Losses { lost, told: 0, lines: Repeats::default() };
+        let losses = Losses::new(lost);
         let feeds = Feeds { wanted, revision: None, all: Vec::new() };
         let work = Work { files, query, feeds, warned: String::new(), losses };
         let is_over = stop.clone();
@@ -178,36 +179,54 @@ impl Feeds {
 /// Counts lost rows, and says once a minute how many there are.
 struct Losses {
     lost: LostRows,
-    /// How many of them were said.
-    told: u64,
+    /// Those that nobody was told of: after slow rounds, and after others.
+    slow: u64,
+    elsewhere: u64,
     lines: Repeats,
 }
 
 impl Losses {
-    /// More rows are lost. Returns what the log should say, if a line is due.
-    fn add(&mut self, lost: u64, now: Nanos) -> Option<String> {
-        let all = self.lost.0.fetch_add(lost, Ordering::Relaxed) + lost;
-        if all == self.told || self.lines.happened(now).is_none() {
+    fn new(lost: LostRows) -> Self {
+        Losses { lost, slow: 0, elsewhere: 0, lines: Repeats::default() }
+    }
+
+    /// More rows are lost, so long after the rows before them were fetched. Returns what the log should say, if a line is due.
+    fn add(&mut self, lost: u64, round: Duration, now: Nanos) -> Option<String> {
+        self.lost.0.fetch_add(lost, Ordering::Relaxed);
+        *(if round > SLOW_ROUND { &mut self.slow } else { &mut self.elsewhere }) += lost;
+        if self.slow + self.elsewhere == 0 || self.lines.happened(now).is_none() {
             return None;
         }
-        let more = all - std::mem::replace(&mut self.told, all);
-        Some(format!(
-            "{more} rows are not in .rrd files: recording is slower than they come; fewer series (--rrd-match, or the channels of sinks) or a faster disk help"
-        ))
+        let (slow, elsewhere) = (std::mem::take(&mut self.slow), std::mem::take(&mut self.elsewhere));
+        let sentences = [
+            (
+                slow,
+                "recording is slower than they come; fewer series (--rrd-match, or the channels of sinks) or a faster disk help",
+            ),
+            (elsewhere, "this hub or their nodes were away, and the nodes had them no more"),
+        ];
+        let said = sentences.iter().filter(|(rows, _)| *rows > 0);
+        let said = said.map(|(rows, why)| match rows {
+            1 => format!("1 row is not in .rrd files: {why}"),
+            rows => format!("{rows} rows are not in .rrd files: {why}"),
+        });
+        Some(said.collect::<Vec<_>>().join("; "))
     }
 }
 
 impl Work {
     fn run(mut self, is_over: &AtomicBool) {
         let start = Instant::now();
+        let mut fetched = start;
         while !is_over.load(Ordering::Relaxed) {
             self.feeds.renew();
+            let round = std::mem::replace(&mut fetched, Instant::now()).elapsed();
             let deliveries = self.feeds.poll(&*self.query);
             let lost = deliveries.iter().map(|delivery| delivery.lost).sum();
             for delivery in deliveries {
                 self.record(&delivery);
             }
-            if let Some(line) = self.losses.add(lost, Nanos(start.elapsed().as_nanos() as u64)) {
+            if let Some(line) = self.losses.add(lost, round, Nanos(start.elapsed().as_nanos() as u64)) {
                 tracing::warn!("{line}");
             }
             std::thread::park_timeout(POLL_PERIOD);
@@ -270,15 +289,28 @@ mod tests {
     #[test]
     fn rows_that_the_recorder_did_not_get_are_counted_and_said_once_a_minute() {
         let lost = LostRows::default();
-        let mut losses = Losses { lost: lost.clone(), told: 0, lines: Repeats::default() };
-        let mut said = |rows, seconds| losses.add(rows, Nanos::from_secs(seconds));
-        assert_eq!(said(0, 1), None);
-        assert!(said(3, 2).is_some_and(|line| line.starts_with("3 rows are not in .rrd files")));
-        assert_eq!((said(4, 3), said(0, 4)), (None, None));
-        assert!(said(0, 62).is_some_and(|line| line.starts_with("4 rows")), "what came since");
-        assert_eq!(said(0, 200), None);
+        let mut losses = Losses::new(lost.clone());
+        let mut said = |rows, round, seconds| {
+            losses.add(rows, Duration::from_secs(round), Nanos::from_secs(seconds)).unwrap_or_default()
+        };
+        assert_eq!(said(0, 1, 1), "");
+        assert!(said(3, 20, 2).starts_with("3 rows are not in .rrd files: recording is slower"));
+        assert_eq!((said(4, 20, 3), said(0, 1, 4)), (String::new(), String::new()));
+        // Those that never came to the hub are no fault of the disk.
+        let text = said(1, 1, 62);
+        assert!(
+            text.starts_with("4 rows are not in .rrd files: recording is slower"),
+            "what came since: {text}"
+        );
+        assert!(text.contains("; 1 row is not in .rrd files: this hub or their nodes were away"), "{text}");
+        assert_eq!(said(0, 1, 200), "");
+        let text = said(5, 1, 201);
+        assert!(
+            text.starts_with("5 rows are not in .rrd files: this hub or their nodes were away"),
+            "{text}"
+        );
         let [(metric, count)] = &lost.metrics()[..] else { panic!("one number") };
-        assert_eq!((&*metric.name, count.load(Ordering::Relaxed)), ("khz.rrd.rows_lost", 7));
+        assert_eq!((&*metric.name, count.load(Ordering::Relaxed)), ("khz.rrd.rows_lost", 13));
     }
 
     #[test]

@@ -223,7 +223,11 @@ fn subscription_of(event: &Event) -> Option<u32> {
         | Event::Heard { lane, .. }
         | Event::Lost { lane, .. }
         | Event::Closed { lane } => lane.name.strip_prefix("interest")?.parse().ok(),
-        Event::Up { .. } | Event::Down { .. } | Event::Node { .. } | Event::Nodes => None,
+        Event::Up { .. }
+        | Event::Down { .. }
+        | Event::Node { .. }
+        | Event::Nodes
+        | Event::Elsewhere { .. } => None,
     }
 }
 
@@ -290,8 +294,10 @@ impl Recording {
                 Ok(())
             }
             Event::Told { granted, text, .. } => {
-                if !text.is_empty() || !granted {
-                    tracing::warn!("channel {}, which a sink records: {text}", self.channel);
+                match text.ends_with(Notice::SENDS_NOW) {
+                    true => tracing::info!("channel {}, which a sink records: {text}", self.channel),
+                    false if text.is_empty() && granted => {}
+                    false => tracing::warn!("channel {}, which a sink records: {text}", self.channel),
                 }
                 Ok(())
             }

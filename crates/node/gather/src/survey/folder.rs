@@ -47,6 +47,18 @@ impl Folder {
         }
     }
 
+    /// The same of a file whose number is `0x` and hexadecimal digits.
+    pub fn hexadecimal(&mut self, file: &str, name: &str, text: &mut Vec<u8>) {
+        let number = match self.value(file) {
+            Ok(value) => match value.strip_prefix(b"0x").map(khz_parse::number::hexadecimal) {
+                Some(Ok(number)) => number.to_string(),
+                _ => UNREADABLE.to_owned(),
+            },
+            Err(errno) => why(Some(errno)).to_owned(),
+        };
+        text.extend(format!(" {name}={number}").bytes());
+    }
+
     /// Writes the label ` :name=VALUE` of a file into the text, if the file has a value.
     pub fn label(&mut self, file: &str, name: &str, text: &mut Vec<u8>) {
         if let Ok(value) = self.value(file)

@@ -10,9 +10,21 @@ use super::Answer;
 use super::course::{Abandoned, Course};
 use super::folder::{Folder, names, why};
 
-/// The most interfaces that are read: each costs twelve files every ten seconds. A node with containers may have
+/// The most interfaces that are read: each costs twenty-three files every ten seconds. A node with containers may have
 /// hundreds of virtual ones.
 pub const INTERFACES_MAX: usize = 256;
+
+/// Files with a decimal number that seldom changes, and the words for them.
+const SETTINGS: [(&str, &str); 8] = [
+    ("dormant", "dormant"),
+    ("ifindex", "index"),
+    ("iflink", "link_index"),
+    ("link_mode", "link_mode"),
+    ("netdev_group", "group"),
+    ("type", "hardware_type"),
+    ("addr_assign_type", "address_type"),
+    ("name_assign_type", "name_type"),
+];
 
 /// The kernel counts the speed in millions of bits a second.
 const BYTES_OF_MEGABIT: u64 = 125_000;
@@ -53,6 +65,12 @@ fn interface(folder: &mut Folder, name: &str, text: &mut Vec<u8>) {
     text.extend(format!(" speed={}", speed(folder.value("speed"))).bytes());
     folder.number("mtu", "mtu", text);
     folder.number("tx_queue_len", "queue_length", text);
+    folder.number("statistics/rx_nohandler", "rx_no_handler", text);
+    folder.hexadecimal("flags", "flags", text);
+    folder.hexadecimal("dev_id", "device_id", text);
+    for (file, name) in SETTINGS {
+        folder.number(file, name, text);
+    }
     for label in ["address", "broadcast", "duplex", "ifalias", "operstate"] {
         folder.label(label, label, text);
     }

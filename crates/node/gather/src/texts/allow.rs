@@ -23,12 +23,25 @@ pub(super) const USUAL: &[&str] = &[
     "partitions",
     "pressure/*",
     "net/dev",
-    "net/snmp",
+    "net/arp",
     "net/netstat",
+    "net/snmp",
+    "net/snmp6",
     "net/sockstat",
+    "net/sockstat6",
+    "net/softnet_stat",
+    "net/stat/nf_conntrack",
+    "net/udp",
+    "net/udp6",
+    "schedstat",
+    "sys/fs/file-nr",
     "sys/kernel/hostname",
     "sys/kernel/osrelease",
     "sys/kernel/ostype",
+    "sys/kernel/random/entropy_avail",
+    "sys/kernel/random/poolsize",
+    "sys/net/netfilter/nf_conntrack_count",
+    "sys/net/netfilter/nf_conntrack_max",
 ];
 
 /// Files that are never shown: memory, keys, kernel addresses, and files whose reading consumes or triggers something.
@@ -194,7 +207,7 @@ mod tests {
             assert!(list.allows(path), "{path}");
         }
         for path in [
-            "net/udp",
+            "net/unix",
             "pressure",
             "pressure/cpu/x",
             "self/status",

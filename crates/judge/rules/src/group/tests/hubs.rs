@@ -15,7 +15,7 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
         |names: &[&str]| -> BTreeSet<Arc<str>> { names.iter().map(|name| Arc::from(*name)).collect() };
     let of = |node: &'static str| move |alert: &SavedAlert| alert.labels["instance"] == node;
     let mut second = Stage::new(text);
-    let handover = Handover { known_at: 50_000, now: 61_000 };
+    let handover = Handover { known_at: 50_000, now: 61_000, left_at: None };
     let adopted = second.evaluator.adopt(&saved, handover, false, &of("n1"));
     let times = |one: &PassedAlert| (one.rule, one.alert.active_at, one.alert.fired_at, one.change);
     assert_eq!(
@@ -35,7 +35,12 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
     third.set_on("b", "n2", 29_999);
     third.pass(30_000);
     let anything = |_: &SavedAlert| true;
-    let merged = third.evaluator.adopt(&saved, Handover { known_at: 31_000, now: 31_000 }, true, &anything);
+    let merged = third.evaluator.adopt(
+        &saved,
+        Handover { known_at: 31_000, now: 31_000, left_at: None },
+        true,
+        &anything,
+    );
     assert_eq!(merged.iter().map(times).collect::<Vec<_>>(), [(1, 1_000, None, None)]);
     // It fires for as long as at the hub that saw it first, and what this one has judged itself stays.
     let mut later = Stage::new(text);
@@ -44,23 +49,32 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
     let mut of_other = saved.clone();
     let alerts = of_other.rules.iter_mut().flat_map(|rule| &mut rule.alerts);
     alerts.for_each(|alert| alert.fired_here_at = None);
-    let merged =
-        later.evaluator.adopt(&of_other, Handover { known_at: 31_000, now: 31_000 }, true, &anything);
+    let merged = later.evaluator.adopt(
+        &of_other,
+        Handover { known_at: 31_000, now: 31_000, left_at: None },
+        true,
+        &anything,
+    );
     let judged = |alert: &Alert| (alert.fired_at, alert.fired_here_at);
     assert_eq!(judged(&merged[0].alert), (Some(1_000), Some(30_000)));
     // Of one that only the other hub has judged, this is known once this hub has judged it.
     let mut taker = Stage::new(text);
-    taker.evaluator.adopt(&of_other, Handover { known_at: 31_000, now: 31_000 }, false, &anything);
+    taker.evaluator.adopt(
+        &of_other,
+        Handover { known_at: 31_000, now: 31_000, left_at: None },
+        false,
+        &anything,
+    );
     taker.set_on("a", "n1", 31_999);
     let pass = taker.pass(32_000);
     let of_rule = pass.alerts.iter().find(|one| one.rule == 0).unwrap();
     assert_eq!(judged(&of_rule.alert), (Some(1_000), Some(32_000)));
     // After a long time without a word, a pending alert waits as after a restart.
     let mut late = Stage::new(text);
-    let handover = Handover { known_at: 50_000, now: 650_000 };
+    let handover = Handover { known_at: 50_000, now: 650_000, left_at: None };
     let adopted = late.evaluator.adopt(&saved, handover, false, &of("n2"));
     assert_eq!(adopted[0].alert.active_at, 1_000 + 600_000);
-    let handover = Handover { known_at: 50_000, now: 50_000 + 3_600_001 };
+    let handover = Handover { known_at: 50_000, now: 50_000 + 3_600_001, left_at: None };
     assert!(Stage::new(text).evaluator.adopt(&saved, handover, false, &anything).is_empty());
     // The first hub forgets, and its series end.
     assert!(first.evaluator.release(&nodes(&["n1"])) && !first.evaluator.release(&nodes(&["n1"])));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use khz_model::NodeName;
 
 /// A hub that has not answered for longer is not there.
-pub(super) const ALIVE: Duration = Duration::from_secs(10);
+const ALIVE: Duration = Duration::from_secs(10);
 /// Nodes of a hub that has not answered for longer, and that have not come here, are judged here as well as that is possible.
 const SILENT: Duration = Duration::from_secs(60);
 /// A node that has just gone from here may be on its way to another hub: for so long nobody judges it.
@@ -20,6 +20,11 @@ const WORD_LATE: Duration = Duration::from_secs(3);
 /// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
 /// node itself says something.
 const SETTLING: Duration = Duration::from_secs(10);
+
+/// Whether a hub is there that was asked for its last answer at this time.
+pub(super) fn is_alive(answered: Option<Instant>, now: Instant) -> bool {
+    answered.is_some_and(|answered| now.saturating_duration_since(answered) < ALIVE)
+}
 
 /// What another hub says.
 pub(super) struct View<'a> {
@@ -38,6 +43,8 @@ struct Ours {
     is_inherited: bool,
     /// When it came from another hub.
     came: Option<Instant>,
+    /// The hub from which it comes, until that one says that it has left it: so long it may tell people of it.
+    comes_from: Option<usize>,
 }
 
 /// What moves.
@@ -47,6 +54,8 @@ pub(super) struct Moves {
     pub taken: Vec<(Arc<str>, Option<usize>)>,
     /// Another hub judges these from now on.
     pub left: BTreeSet<Arc<str>>,
+    /// These have come for good: the hub of this number, from which they came, has left them, as it says, or it is not there any more.
+    pub arrived: Vec<(Arc<str>, usize)>,
 }
 
 /// Which nodes this hub judges.
@@ -84,16 +93,18 @@ impl Custody {
                     // It was at another hub since it went from here, and came back before this one looked.
                     let from = claim.filter(|(_, answered)| !ours.is_up && *answered >= Some(ours.since));
                     let came = from.map(|_| now).or(ours.came);
+                    let comes_from = from.map(|(number, _)| number).or(ours.comes_from);
                     moves.taken.extend(from.map(|(number, _)| (name, Some(number))));
-                    *ours = Ours { is_up: true, since: now, is_inherited: false, came };
+                    *ours = Ours { is_up: true, since: now, is_inherited: false, came, comes_from };
                 }
                 (true, None) => {
                     // What a hub said before the node was left to it is what this hub knows itself.
                     let left = self.left.remove(&name);
                     let from = claim.filter(|(_, answered)| left.is_none_or(|left| *answered >= Some(left)));
-                    let came = from.map(|_| now);
-                    moves.taken.push((name.clone(), from.map(|(number, _)| number)));
-                    self.ours.insert(name, Ours { is_up: true, since: now, is_inherited: false, came });
+                    let (came, comes_from) = (from.map(|_| now), from.map(|(number, _)| number));
+                    moves.taken.push((name.clone(), comes_from));
+                    let ours = Ours { is_up: true, since: now, is_inherited: false, came, comes_from };
+                    self.ours.insert(name, ours);
                 }
                 (false, Some(ours)) => {
                     if std::mem::take(&mut ours.is_up) {
@@ -123,6 +134,7 @@ impl Custody {
             }
         }
         self.ours.retain(|name, _| self.known.contains(name));
+        moves.arrived = self.arrive(views, now);
         self.left.retain(|name, _| self.known.contains(name));
         let elsewhere = views.iter().flat_map(|view| view.nodes);
         away.extend(elsewhere.filter(|name| !self.ours.contains_key(*name)).cloned());
@@ -137,6 +149,34 @@ impl Custody {
             self.settling = Arc::new(settling);
         }
         moves
+    }
+
+    /// The nodes that have come for good: the hub from which they came does not judge them any more. Each is returned once.
+    fn arrive(&mut self, views: &[View<'_>], now: Instant) -> Vec<(Arc<str>, usize)> {
+        let mut arrived = Vec::new();
+        for (name, ours) in &mut self.ours {
+            let Some(number) = ours.comes_from else { continue };
+            let claims = views
+                .get(number)
+                .is_some_and(|view| is_alive(view.answered, now) && view.nodes.contains(name));
+            // Two hubs that both have a node settle that between them, and people hear of it meanwhile.
+            let is_late = ours.came.is_none_or(|came| now.saturating_duration_since(came) >= ALIVE);
+            if !claims || is_late {
+                ours.comes_from = None;
+                arrived.push((name.clone(), number));
+            }
+        }
+        arrived
+    }
+
+    /// The nodes that come from other hubs which have not said so far that they have left them, each with the number of the hub.
+    pub fn coming(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        self.ours.iter().filter_map(|(name, ours)| Some((name, ours.comes_from?)))
+    }
+
+    /// Whether a node comes from another hub that may still tell people of it.
+    pub fn is_coming(&self, node: &str) -> bool {
+        self.ours.get(node).is_some_and(|ours| ours.comes_from.is_some())
     }
 
     /// Whether another hub judges a node, as far as this one knows.
@@ -180,7 +220,7 @@ impl Custody {
 
 impl Ours {
     fn gone(since: Instant) -> Self {
-        Ours { is_up: false, since, is_inherited: false, came: None }
+        Ours { is_up: false, since, is_inherited: false, came: None, comes_from: None }
     }
 }
 

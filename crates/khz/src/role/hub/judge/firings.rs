@@ -56,10 +56,6 @@ struct Firing {
     /// Since when it fires here. A hub may learn that it fires for longer elsewhere; it is the same firing then.
     here_at: Option<i64>,
     seen: Instant,
-    /// When its end was seen.
-    end_seen: Option<Instant>,
-    /// It is over, and another hub is about to tell people so.
-    yields: bool,
     /// Whether this hub tells people of it; `None`: that was not decided so far.
     is_ours: Option<bool>,
     /// What people were told by the hub whose it is, by each way.
@@ -68,8 +64,7 @@ struct Firing {
 
 impl Firing {
     fn begun(here_at: Option<i64>, seen: Instant) -> Self {
-        let (end_seen, is_ours, yields, told) = Default::default();
-        Firing { here_at, seen, end_seen, is_ours, yields, told }
+        Firing { here_at, seen, is_ours: None, told: BTreeMap::new() }
     }
 
     /// Whether people may know of it from this hub: from no other one, as far as that is known.
@@ -92,6 +87,16 @@ struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Firings {
     all: HashMap<u64, Firing>,
+    /// Those that are over. This process may not have seen them fire.
+    ends: HashMap<u64, Ending>,
+}
+
+/// The end of a firing.
+#[derive(Debug)]
+struct Ending {
+    seen: Instant,
+    /// Another hub is about to tell people of it.
+    yields: bool,
 }
 
 impl Firings {
@@ -108,6 +113,7 @@ impl Firings {
             // Most are over. The others are decided again, which tells nobody twice.
             self.all.clear();
         }
+        self.ends.remove(&key);
         let here_at = alert.fired_here_at;
         let begun = || Firing::begun(here_at, now);
         let firing = self.all.entry(key).or_insert_with(begun);
@@ -131,7 +137,8 @@ impl Firings {
     }
 
     /// Whose it is to tell people that an alert is over: of the hub at which it goes on, else of the one that has told them of it, and
-    /// of two that have, of the one whose name comes first. `own`: the name of this hub.
+    /// of two that have, of the one at which it ended later: it went over to that one. If both ends are of one time, of the one whose
+    /// name comes first. `own`: the name of this hub.
     pub fn whose_end<'a>(
         &mut self,
         alert: &Alert,
@@ -139,26 +146,30 @@ impl Firings {
         said: impl Iterator<Item = Said<'a>>,
         now: Instant,
     ) -> Whose {
-        let mut unknown = Firing::begun(alert.fired_here_at, now);
-        let known = self.all.get_mut(&number(&alert.labels));
-        let is_known = known.is_some();
-        let firing = known.unwrap_or(&mut unknown);
-        let seen = *firing.end_seen.get_or_insert(now);
-        let was_ours = firing.was_ours();
+        let key = number(&alert.labels);
+        let known = self.all.get(&key);
+        let (is_known, was_ours) = (known.is_some(), known.is_none_or(Firing::was_ours));
+        if self.ends.len() >= HUB_ALERTS_MAX && !self.ends.contains_key(&key) {
+            // Each is decided again.
+            self.ends.clear();
+        }
+        let ending = self.ends.entry(key).or_insert(Ending { seen: now, yields: false });
+        let own_end = (alert.ends_at, std::cmp::Reverse(own));
         let mut whose = Whose::Ours;
         for Said { hub, asked, active, is_outdated, over, has_told } in said {
-            let is_of_now = !is_known || asked > seen + LATER;
-            let is_over = over.is_some_and(|at| at >= alert.starts_at);
+            let is_of_now = asked > ending.seen + LATER;
+            let over = over.filter(|at| *at >= alert.starts_at);
+            let is_later = (over, std::cmp::Reverse(hub)) > own_end;
             if active.is_some() && is_of_now {
                 return Whose::of_other(was_ours, has_told);
-            } else if active.is_some() || is_outdated && !is_of_now {
-                // It may be over there, too, and that hub has not said it yet.
+            } else if active.is_some() || (is_outdated || !is_known) && !is_of_now {
+                // It may be over there, too, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;
-            } else if is_over && has_told && (!was_ours || hub < own) {
+            } else if over.is_some() && has_told && (!was_ours || is_later) {
                 // It is about to tell them of the end. If it dies, this hub does.
-                firing.yields = true;
+                ending.yields = true;
                 whose = Whose::Unknown;
-            } else if is_over && !has_told && (!was_ours || firing.yields) {
+            } else if over.is_some() && !has_told && (!was_ours || ending.yields) {
                 return Whose::Done;
             }
         }
@@ -199,7 +210,9 @@ impl Firings {
 
     /// An alert is over.
     pub fn end(&mut self, alert: &Alert) {
-        self.all.remove(&number(&alert.labels));
+        let key = number(&alert.labels);
+        self.all.remove(&key);
+        self.ends.remove(&key);
     }
 }
 

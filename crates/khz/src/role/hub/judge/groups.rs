@@ -10,14 +10,15 @@ use khz_hub::RecordedSeries;
 use khz_notify::Labels;
 use khz_promql::{Engine, LabelSet, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, NODE_LABEL, Pass, Room, Rule,
-    RuleId, RuleSet, Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Standing, Unmade,
+    Alert, AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, NODE_LABEL, Pass,
+    PassedAlert, Room, RuleId, RuleSet, Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Standing,
+    Unmade,
 };
 
 use super::asked::Asked;
 use super::numbers::Numbers;
 use super::passed::{Complaint, Passed, bounded, for_people, name_of, texts};
-use super::peers::PeerWord;
+use super::peers::{PeerWord, is_same};
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
 use super::without_rule::WithoutRule;
@@ -190,7 +191,7 @@ impl Groups {
         for group in left {
             let place = |rule: &SavedRule| places.get(&(rule.name.clone(), rule.labels.clone())).copied();
             let numbers: BTreeSet<usize> = group.rules.iter().filter_map(place).collect();
-            let handover = Handover { known_at: group.time, now };
+            let handover = Handover { known_at: group.time, now, left_at: None };
             for number in numbers {
                 let judged = &mut self.all[number];
                 let is_active = |alert: &SavedAlert| alert.state != "inactive";
@@ -268,7 +269,10 @@ impl Groups {
         self.with(passed.number, |judged| {
             judged.put(GroupStanding::of(&judged.evaluator, Some(&passed.pass), &share));
         });
-        self.has_changed |= passed.pass.alerts.iter().any(|passed| passed.change.is_some());
+        // Since when this hub has seen it fire is for other hubs, too.
+        let is_new = |alert: &Alert| alert.fired_here_at == Some(passed.pass.time);
+        let alerts = &passed.pass.alerts;
+        self.has_changed |= alerts.iter().any(|one| one.change.is_some() || is_new(&one.alert));
     }
 
     /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed, or `None` if none
@@ -332,12 +336,40 @@ impl Groups {
         only_active: bool,
         is_wanted: &dyn Fn(&SavedAlert) -> bool,
     ) -> Vec<Passed> {
+        self.take_word(word, handover.now, &|evaluator, saved| {
+            evaluator.adopt(saved, handover, only_active, is_wanted)
+        })
+    }
+
+    /// Ends those alerts that have come from another hub and have ended there since. Returns them.
+    pub fn end_with(
+        &mut self,
+        word: &PeerWord,
+        now: i64,
+        is_wanted: &dyn Fn(&SavedAlert) -> bool,
+    ) -> Vec<Passed> {
+        self.take_word(word, now, &|evaluator, saved| evaluator.end_with(saved, now, is_wanted))
+    }
+
+    /// What another hub said of the group of this number.
+    fn said_of<'a>(&self, number: usize, word: &'a PeerWord) -> Option<&'a SavedGroup> {
+        let is_here =
+            |saved: &SavedGroup| self.all.iter().any(|judged| is_same(judged.evaluator.group(), saved));
+        word.group(self.all[number].evaluator.group(), &is_here)
+    }
+
+    /// Takes what another hub says of each group.
+    fn take_word(
+        &mut self,
+        word: &PeerWord,
+        now: i64,
+        take: &dyn Fn(&mut Evaluator, &SavedGroup) -> Vec<PassedAlert>,
+    ) -> Vec<Passed> {
         let mut all = Vec::new();
         for number in 0..self.all.len() {
-            let group = self.all[number].evaluator.group().clone();
-            let Some(saved) = word.group(&group) else { continue };
+            let Some(saved) = self.said_of(number, word) else { continue };
             let alerts = self.with(number, |judged| {
-                let alerts = judged.evaluator.adopt(saved, handover, only_active, is_wanted);
+                let alerts = take(&mut judged.evaluator, saved);
                 judged.is_stale |= !alerts.is_empty();
                 alerts
             });
@@ -346,10 +378,20 @@ impl Groups {
                 continue;
             }
             self.has_changed = true;
-            let pass = Pass { time: handover.now, alerts, ..Pass::default() };
+            let group = self.all[number].evaluator.group().clone();
+            let pass = Pass { time: now, alerts, ..Pass::default() };
             all.push(Passed { number, name: name_of(&group), group, pass, is_whole: false });
         }
         all
+    }
+
+    /// What another hub said of alerts goes on here, and these have no rule here: they are over.
+    pub fn end_without_rule(&mut self, word: &PeerWord, now: i64, is_wanted: &dyn Fn(&Labels) -> bool) {
+        let groups = self.all.iter().map(|judged| judged.evaluator.group());
+        let mut gone = word.without_rule(groups, now);
+        gone.retain(|one| is_wanted(&texts(&one.alert.labels)));
+        self.has_changed |= !gone.is_empty();
+        self.part(gone);
     }
 
     /// Forgets alerts from before this hub was started, of those that are wanted: all if another hub has taken them over since, else
@@ -366,7 +408,7 @@ impl Groups {
             if !self.all[number].evaluator.is_restored() {
                 continue;
             }
-            let saved = word.group(self.all[number].evaluator.group());
+            let saved = self.said_of(number, word);
             let forgotten = self.with(number, |judged| {
                 let taken = taken_at.map(|at| judged.evaluator.forget_taken(at, &is_meant));
                 let ended = |saved| judged.evaluator.forget_ended(saved, &|alert| is_wanted(&alert.labels));
@@ -377,36 +419,90 @@ impl Groups {
             });
             all.extend(forgotten.unwrap_or_default().iter().map(texts));
         }
+        let of_no_rule = taken_at.map(|at| self.without_rule.forget_taken(at, &is_meant));
+        all.extend(of_no_rule.iter().flatten().map(texts));
         self.has_changed |= !all.is_empty();
         all
     }
 
-    /// When active alerts ended here the last time before they became active, by their labels (ms since 1970).
-    pub fn ended_before(&self) -> HashMap<Labels, i64> {
+    /// When alerts ended here the last time, by their labels (ms since 1970).
+    pub fn last_ends(&self) -> HashMap<Labels, i64> {
         let alerts = self.all.iter().flat_map(|judged| {
             let rules = 0..judged.evaluator.group().rules.len();
             rules.flat_map(|rule| judged.evaluator.alerts(rule))
         });
-        alerts.filter_map(|alert| Some((texts(&alert.labels), alert.ended_before?))).collect()
+        alerts.filter_map(|alert| Some((texts(&alert.labels), alert.last_end()?))).collect()
+    }
+
+    /// The alerts of these nodes that fire, and those that are resolved, as people get them.
+    pub fn alerts_of(&self, nodes: &BTreeSet<Arc<str>>) -> Vec<khz_notify::Alert> {
+        self.alerts_for_people(
+            |_| true,
+            |alert| alert.fired_at.is_some() && nodes.contains(alert.labels.get(NODE_LABEL)),
+        )
     }
 
     /// Alerts of no node that ended before this hub was started: people may not have heard so.
     pub fn restored_ends(&self) -> Vec<khz_notify::Alert> {
-        let restored = self.all.iter().filter(|judged| judged.evaluator.is_restored());
-        let of_group = |judged: &Judged| -> Vec<khz_notify::Alert> {
-            let group = judged.evaluator.group();
-            let of_rule = |(number, rule): (usize, &Rule)| {
-                let over = judged.evaluator.alerts(number).filter(|alert| {
-                    alert.state == AlertState::Inactive
-                        && alert.fired_at.is_some()
-                        && alert.labels.get(NODE_LABEL).is_empty()
-                });
-                let url = self.external_url();
-                over.map(|alert| for_people(alert, &rule.expr, url)).collect::<Vec<_>>()
-            };
-            group.rules.iter().enumerate().flat_map(of_rule).collect()
-        };
-        restored.flat_map(of_group).collect()
+        self.alerts_for_people(
+            |judged| judged.evaluator.is_restored(),
+            |alert| {
+                alert.state == AlertState::Inactive
+                    && alert.fired_at.is_some()
+                    && alert.labels.get(NODE_LABEL).is_empty()
+            },
+        )
+    }
+
+    /// Alerts of some groups, as people get them.
+    fn alerts_for_people(
+        &self,
+        is_of_group: impl Fn(&Judged) -> bool,
+        is_meant: impl Fn(&Alert) -> bool,
+    ) -> Vec<khz_notify::Alert> {
+        let mut all = Vec::new();
+        for judged in self.all.iter().filter(|judged| is_of_group(judged)) {
+            for (number, rule) in judged.evaluator.group().rules.iter().enumerate() {
+                let meant = judged.evaluator.alerts(number).filter(|alert| is_meant(alert));
+                all.extend(meant.map(|alert| for_people(alert, &rule.expr, self.external_url())));
+            }
+        }
+        all
+    }
+
+    /// Nothing is judged for a while: the rows of nodes are on their way. What was due meanwhile is skipped.
+    pub fn settle(&mut self, now: i64, numbers: &Numbers) {
+        let first = now.saturating_add(SETTLING);
+        for (number, judged) in self.all.iter_mut().enumerate() {
+            judged.not_before = judged.not_before.max(first);
+            judged.wanted = judged.wanted.map(|wanted| wanted.max(first));
+            if judged.due >= first {
+                continue;
+            }
+            let (before, due) = (judged.due, judged.evaluator.next(first));
+            let missed = due.saturating_sub(before) / judged.evaluator.interval();
+            numbers.missed.fetch_add(missed.unsigned_abs(), Ordering::Relaxed);
+            judged.due = due;
+            if !self.running.contains(&number) {
+                self.schedule.change(number, before, due);
+            }
+        }
+    }
+
+    /// This hub stood still, and another one may have taken over: what is known here is from before, as after a restart.
+    pub fn begin_again(&mut self, now: i64) {
+        let first = now.saturating_add(SETTLING);
+        for judged in &mut self.all {
+            if let Some(saved) = judged.evaluator.save() {
+                let group = judged.evaluator.group().clone();
+                judged.evaluator = Evaluator::restore(group, self.settings.clone(), &saved, now);
+            }
+            (judged.due, judged.not_before) = (judged.evaluator.next(first), first);
+            (judged.wanted, judged.is_stale) = (None, true);
+        }
+        self.part(Vec::new());
+        self.sum(now);
+        self.has_changed = true;
     }
 
     /// Shows who judges each rule.
@@ -509,6 +605,26 @@ mod tests {
          "annotations":{},"value":"1","active_at":1,"fired_at":1}]},
         {"name":"B","labels":{},"alerts":[{"state":"firing","labels":{"alertname":"B"},
          "annotations":{},"value":"1","active_at":1,"fired_at":1}]}]}]}"#;
+
+    #[test]
+    fn nothing_that_is_overdue_is_judged_before_nodes_have_had_time_to_send() {
+        let rules = "groups: [{name: g, interval: 1s, rules: [{alert: A, expr: up}]}]";
+        let set = RuleSet::parse(Path::new("new.yml"), rules.as_bytes()).unwrap();
+        let mut groups = Groups::new(&set, Arc::default(), None, 1_000, false);
+        assert_eq!(groups.until_next(9_000), Duration::ZERO, "it is overdue");
+        let numbers = Numbers::default();
+        groups.settle(9_000, &numbers);
+        assert!(groups.until_next(9_000) > Duration::from_millis(SETTLING.unsigned_abs()));
+        assert!(numbers.missed.load(Ordering::Relaxed) >= 17, "what is skipped is counted");
+        groups.evaluate_soon(0, 9_000);
+        assert!(
+            groups.until_next(9_000) >= Duration::from_millis(SETTLING.unsigned_abs()),
+            "nor if a node asks"
+        );
+        let due = groups.all[0].due;
+        groups.settle(9_500, &numbers);
+        assert!(groups.all[0].due >= due && groups.all[0].due <= due + 2_000);
+    }
 
     #[test]
     fn alerts_go_on_when_a_file_has_another_name_and_those_of_rules_that_are_not_in_it_are_over() {

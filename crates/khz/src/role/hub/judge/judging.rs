@@ -42,6 +42,11 @@ impl Seen {
         self.last = if is_up { now } else { self.last };
         has_changed
     }
+
+    /// Until when it has only just gone; `None`: it is up, or was never seen up.
+    pub fn gone_until(&self) -> Option<Instant> {
+        self.since.filter(|_| !self.is_up).map(|since| since + GONE_SETTLING)
+    }
 }
 
 /// What a node has said of rules of one group.
@@ -137,10 +142,10 @@ impl Judging {
         self.settles = None;
         let is_ours = |name: &&Arc<str>| !judging.contains(*name) && !rest.away.contains(*name);
         for (name, seen) in near.iter().filter(|(name, _)| is_ours(name)) {
-            let settles = seen.since.map(|since| match seen.is_up {
-                true => since.max(self.since) + SETTLING,
-                false => since + GONE_SETTLING,
-            });
+            let settles = match seen.is_up {
+                true => seen.since.map(|since| since.max(self.since) + SETTLING),
+                false => seen.gone_until(),
+            };
             match settles.filter(|&settles| now < settles && !answered.contains(&**name)) {
                 Some(settles) => {
                     settling.insert(name.clone());
@@ -152,7 +157,7 @@ impl Judging {
             }
         }
         let (left, settling) = (Some(left), Arc::new(settling));
-        self.share = Arc::new(Share { judging, left, settling, away: rest.away.clone() });
+        self.share = Arc::new(Share { judging, left, settling, ..rest.clone() });
         true
     }
 

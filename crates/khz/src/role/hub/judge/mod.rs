@@ -13,7 +13,9 @@ mod judging;
 mod numbers;
 mod outside;
 mod passed;
+mod peer_file;
 mod peers;
+mod pulse;
 mod schedule;
 mod scoring;
 mod sharing;
@@ -72,6 +74,8 @@ pub struct Judge {
     is_over: Arc<AtomicBool>,
     state: AlertState,
     score_file: Option<ScoreFile>,
+    /// Where state is kept; `None`: nowhere.
+    directory: Option<PathBuf>,
     /// Other hubs that judge the same rules, and the name of this one.
     peers: Vec<ForeignServer>,
     name: String,
@@ -111,6 +115,7 @@ impl Judge {
             is_over: Arc::default(),
             state,
             score_file,
+            directory,
             peers: plan.rules_peers.clone(),
             name: plan.node.to_string(),
         }))

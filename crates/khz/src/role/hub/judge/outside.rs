@@ -9,6 +9,9 @@ pub(super) trait Outside {
     /// People hear the state of these alerts. See [`Notifier::tell`].
     fn tell(&self, alerts: &[Alert]);
 
+    /// What people were told of what fires.
+    fn told(&self) -> Vec<ToldLine>;
+
     /// Another hub has told people this.
     fn adopt(&self, lines: Vec<ToldLine>);
 
@@ -25,6 +28,10 @@ pub(super) trait Outside {
 impl Outside for Audience {
     fn tell(&self, alerts: &[Alert]) {
         self.notifier.iter().for_each(|notifier| notifier.tell(alerts));
+    }
+
+    fn told(&self) -> Vec<ToldLine> {
+        self.notifier.as_ref().map(Notifier::told).unwrap_or_default()
     }
 
     fn adopt(&self, lines: Vec<ToldLine>) {

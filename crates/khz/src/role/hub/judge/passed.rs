@@ -83,13 +83,21 @@ impl Passed {
     }
 
     fn log_alerts(&self) {
-        let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
-        for passed in changed.iter().take(LOGGED_MAX) {
-            let labels = shown_labels(&passed.alert.labels);
-            match passed.change {
-                Some(Change::Fired) => tracing::warn!("alert {labels} fires, at {}", passed.alert.value),
-                Some(Change::Resolved) => tracing::info!("alert {labels} is resolved"),
-                _ => tracing::debug!("alert {labels} is pending"),
+        let changed = self.pass.alerts.iter().filter_map(|passed| Some((&passed.alert, passed.change?)));
+        // What goes on firing is not counted beside what people want to know.
+        let (kept, changed): (Vec<_>, Vec<_>) =
+            changed.partition(|(_, change)| matches!(change, Change::KeepsFiring | Change::Returned));
+        for (alert, change) in kept.iter().take(LOGGED_MAX).chain(changed.iter().take(LOGGED_MAX)) {
+            let labels = shown_labels(&alert.labels);
+            match change {
+                Change::Pending => tracing::debug!("alert {labels} is pending"),
+                Change::Fired => tracing::warn!("alert {labels} fires, at {}", alert.value),
+                Change::Resolved => tracing::info!("alert {labels} is resolved"),
+                Change::Dropped => tracing::debug!("alert {labels} is not pending any more"),
+                Change::KeepsFiring => {
+                    tracing::debug!("the series of alert {labels} is gone; it fires on for keep_firing_for");
+                }
+                Change::Returned => tracing::debug!("the series of alert {labels} is back; it still fires"),
             }
         }
         if changed.len() > LOGGED_MAX {

@@ -1,7 +1,9 @@
 //! Other hubs that judge the same rules for other nodes: a thread for each asks it once a second what it knows of its alerts. The
-//! request is one of a reader, and changes nothing there. What follows from the answers is decided elsewhere.
+//! request is one of a reader, and changes nothing there. The last word of each outlives this process (`peer_file.rs`). What follows
+//! from the answers is decided elsewhere.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
@@ -9,17 +11,18 @@ use std::time::{Duration, Instant};
 
 use khz_ask::{Engine, ForeignServer, Way};
 use khz_notify::ToldLine;
-use khz_rules::{Group, NODE_LABEL, Saved, SavedGroup};
+use khz_rules::{GoneAlert, Group, NODE_LABEL, Saved, SavedGroup};
 use serde::Deserialize;
 
 use super::clock::now;
 use super::passed::{Complaint, bounded};
+use super::peer_file::PeerFile;
 use crate::show::outcome::{Failure, sentence};
 
 /// How often a hub is asked.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 /// Bytes of an answer: twice a state of the largest size, for what people were told comes with it.
-const ANSWER_BYTES_MAX: usize = 128 << 20;
+pub(super) const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// Where a hub is asked.
 const PATH: &str = "/khz/v1/rules/state";
 
@@ -60,11 +63,12 @@ pub(super) struct Active {
 pub(super) struct Heard {
     /// What it said last.
     pub word: Option<Arc<PeerWord>>,
-    /// When it was asked for its last answer, and the same in ms since 1970.
+    /// When it was asked for its last answer; `None`: this process has had none, and the word is from before it.
     pub answered: Option<Instant>,
+    /// When it was asked for that word, in ms since 1970.
     pub known_at: i64,
-    /// It was asked at least once, with whatever result.
-    pub is_asked: bool,
+    /// When it was asked last, with whatever result.
+    pub asked: Option<Instant>,
 }
 
 /// The other hubs, in the order of the configuration. Their threads end when this is dropped.
@@ -75,17 +79,25 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Begins to ask. The thread that judges is woken when there is something new. `own` is the identity of this hub.
-    pub fn start(servers: &[ForeignServer], judge: &Thread, own: &str) -> Result<Self, Failure> {
+    /// Begins to ask. The thread that judges is woken when there is something new. `own` is the identity of this hub; the last words of
+    /// others are in this directory.
+    pub fn start(
+        servers: &[ForeignServer],
+        judge: &Thread,
+        own: &str,
+        directory: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let mut peers = Peers { all: Vec::new(), is_over: Arc::default() };
-        for server in servers {
+        for (number, server) in servers.iter().enumerate() {
             let failed = |problem: String| Failure::usage(format!("rules_peer: {problem}"));
             let engine = Engine::new(server.url.trim_end_matches('/'), server.files.clone(), server.timeout);
             let engine = engine.map_err(|error| failed(sentence(&error)))?;
             server.login.authorization().map_err(failed)?;
-            let heard = Arc::<Mutex<Heard>>::default();
+            let file = directory.and_then(|directory| PeerFile::open(directory, number, &server.url));
+            let heard = Arc::new(Mutex::new(file.as_ref().map(before).unwrap_or_default()));
             let asking = Asking {
                 engine,
+                file,
                 server: server.clone(),
                 heard: heard.clone(),
                 judge: judge.clone(),
@@ -115,6 +127,8 @@ impl Drop for Peers {
 /// What a thread asks with.
 struct Asking {
     engine: Engine,
+    /// `None`: what it says is forgotten when this process ends.
+    file: Option<PeerFile>,
     server: ForeignServer,
     heard: Arc<Mutex<Heard>>,
     judge: Thread,
@@ -137,6 +151,19 @@ impl From<String> for Problem {
     }
 }
 
+/// What was known of a hub before this process began.
+fn before(file: &PeerFile) -> Heard {
+    let Some((known_at, bytes)) = file.read(now()) else { return Heard::default() };
+    let word = serde_json::from_slice::<Answer>(&bytes).map_err(|error| error.to_string());
+    let word = word.and_then(|Answer { hub, tag, told, state }| {
+        let state = state.ok_or("it has no state")?;
+        state.check().map_err(|error| error.to_string())?;
+        Ok(PeerWord::new(hub, tag, told, state))
+    });
+    let word = word.inspect_err(|error| file.is_damaged(error)).ok().map(Arc::new);
+    Heard { word, known_at, ..Heard::default() }
+}
+
 /// An answer.
 #[derive(Deserialize)]
 struct Answer {
@@ -148,15 +175,21 @@ struct Answer {
 }
 
 impl Asking {
-    fn run(self) {
+    fn run(mut self) {
         let (mut tag, mut complaint, mut problem) = (String::new(), Complaint::default(), None);
         while !self.is_over.load(Ordering::Relaxed) {
             let (asked, known_at) = (Instant::now(), now());
             let answer = self.ask(&tag);
+            if let (Some(file), Ok((answer, bytes))) = (&mut self.file, &answer)
+                && answer.state.is_some()
+            {
+                // Before anything follows from it.
+                file.write(known_at, bytes);
+            }
             let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.is_asked = true;
+            heard.asked = Some(asked);
             match answer {
-                Ok(answer) => {
+                Ok((answer, _)) => {
                     (heard.answered, heard.known_at) = (Some(asked), known_at);
                     tag = answer.tag;
                     if let Some(state) = answer.state {
@@ -185,7 +218,8 @@ impl Asking {
         }
     }
 
-    fn ask(&self, tag: &str) -> Result<Answer, Problem> {
+    /// Asks for what is newer than the word with this tag. Returns the answer, and the same as it came.
+    fn ask(&self, tag: &str) -> Result<(Answer, Vec<u8>), Problem> {
         // Read each time: a secret may be changed while khz runs.
         let authorization = self.server.login.authorization()?;
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
@@ -201,7 +235,7 @@ impl Asking {
         let refused =
             |error: khz_rules::RulesError| format!("{}{PATH}: {}", self.engine.url(), sentence(&error));
         answer.state.as_ref().map_or(Ok(()), Saved::check).map_err(refused)?;
-        answer.checked(self.engine.url(), &self.own)
+        Ok((answer.checked(self.engine.url(), &self.own)?, bytes))
     }
 }
 
@@ -267,11 +301,53 @@ impl PeerWord {
         PeerWord { hub, nodes, told, known, active, resolved, took_over, tag, state, places }
     }
 
-    /// What it said of a group: one of the same name in a file of the same name.
-    pub fn group(&self, group: &Group) -> Option<&SavedGroup> {
-        let place = self.places.get(&(file_name(&group.file).to_owned(), group.name.to_string()))?;
-        self.state.groups.get(*place)
+    /// The identity of the hub: it is another one after each start.
+    pub fn identity(&self) -> &str {
+        self.tag.rsplit_once('-').map_or("", |(identity, _)| identity)
     }
+
+    /// The labels of alerts of these nodes that fire there.
+    pub fn firing_of<'a>(
+        &'a self,
+        nodes: &'a BTreeSet<Arc<str>>,
+    ) -> impl Iterator<Item = &'a BTreeMap<String, String>> {
+        let alerts = self.state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
+        let is_of = |labels: &BTreeMap<String, String>| {
+            labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str()))
+        };
+        let firing = alerts.filter(|alert| alert.state == "firing").map(|alert| &alert.labels);
+        firing.filter(move |labels| is_of(labels))
+    }
+
+    /// Its alerts of which these groups have no rule, and those that had none there.
+    pub fn without_rule<'a>(&self, groups: impl Iterator<Item = &'a Arc<Group>>, now: i64) -> Vec<GoneAlert> {
+        let here: HashMap<(&str, &str), &Arc<Group>> =
+            groups.map(|group| ((file_name(&group.file), &*group.name), group)).collect();
+        let of_group = |saved: &SavedGroup| {
+            let group = here.get(&(file_name(&saved.file), saved.name.as_str()));
+            saved.without_rule(group.map(|group| &***group), now)
+        };
+        let there = self.state.gone.iter().filter_map(|gone| gone.alert(now));
+        self.state.groups.iter().flat_map(of_group).chain(there).collect()
+    }
+
+    /// What it said of a group: one of the same name in a file of the same name; else of one that has the same rules and is not here:
+    /// somebody has given the group or its file another name.
+    pub fn group(&self, group: &Group, is_here: &dyn Fn(&SavedGroup) -> bool) -> Option<&SavedGroup> {
+        match self.places.get(&(file_name(&group.file).to_owned(), group.name.to_string())) {
+            Some(place) => self.state.groups.get(*place),
+            None => self
+                .state
+                .groups
+                .iter()
+                .find(|saved| saved.rules.iter().any(|rule| rule.is_in(group)) && !is_here(saved)),
+        }
+    }
+}
+
+/// Whether two hubs mean the same group.
+pub(super) fn is_same(group: &Group, saved: &SavedGroup) -> bool {
+    file_name(&group.file) == file_name(&saved.file) && *group.name == *saved.name
 }
 
 fn file_name(path: &str) -> &str {
@@ -346,9 +422,14 @@ mod tests {
             word.resolved.iter().map(|(labels, at)| (labels[NODE_LABEL].as_str(), *at)).collect();
         resolved.sort_unstable();
         assert_eq!(resolved, [("gone", 9), ("over", 8)]);
-        let text = "groups: [{name: g, rules: []}, {name: h, rules: []}]";
-        let set = RuleSet::parse(Path::new("/etc/khz/rules/a.yml"), text.as_bytes()).unwrap();
-        let found: Vec<bool> = set.groups().map(|group| word.group(group).is_some()).collect();
-        assert_eq!(found, [true, false]);
+        let found = |text: &str| -> Vec<bool> {
+            let set = RuleSet::parse(Path::new("/etc/khz/rules/a.yml"), text.as_bytes()).unwrap();
+            let is_here = |saved: &SavedGroup| set.groups().any(|group| is_same(group, saved));
+            set.groups().map(|group| word.group(group, &is_here).is_some()).collect()
+        };
+        let rules = "rules: [{alert: A, expr: up}]";
+        assert_eq!(found(&format!("groups: [{{name: g, {rules}}}, {{name: h, {rules}}}]")), [true, false]);
+        assert_eq!(found(&format!("groups: [{{name: h, {rules}}}]")), [true], "it has another name now");
+        assert_eq!(found("groups: [{name: h, rules: [{alert: B, expr: up}]}]"), [false]);
     }
 }

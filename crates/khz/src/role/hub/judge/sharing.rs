@@ -1,7 +1,8 @@
 //! What several hubs with the same rules share: a node's alerts move with the node, and so does what people were told of them; each
 //! alert is told and acted on by one hub. It does what `custody.rs` decides.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,7 @@ use khz_model::NodeName;
 use khz_notify::{Alert, Labels, Notifier, ToldLine};
 use khz_rules::{Board, Handover, NODE_LABEL, Saved, SavedAlert, Share, Word};
 
-use super::clock::now;
-use super::custody::{ALIVE, Custody, View};
+use super::custody::{Custody, View, is_alive};
 use super::firings::{Firings, Said, Whose};
 use super::groups::Groups;
 use super::numbers::Numbers;
@@ -19,27 +19,21 @@ use super::outside::Outside;
 use super::passed::{Passed, number as counted};
 use super::peers::{Active, Heard, PERIOD, PeerWord, Peers};
 use crate::show::outcome::Failure;
+use nodes::HANDED_KEPT;
+use standstill::Moment;
+
+mod nodes;
+mod standstill;
 
 /// How long a hub waits at its start for the first word of the others.
 const FIRST_WORD: Duration = Duration::from_secs(10);
+/// A hub that does not answer for so long after the start of this one is gone: what it said before is taken over, in time for the first
+/// evaluation.
+const GONE_AT_START: Duration = Duration::from_secs(5);
 /// For how long it is known that the alerts of a silent hub were taken over (ms): a hub that comes back later begins without them.
 const TAKEN_KNOWN: i64 = 2 * 3_600_000;
 /// Alerts that wait until it is known whether they are another hub's. Beyond it, the oldest wait for their next evaluation.
 const UNDECIDED_MAX: usize = 1_024;
-
-/// A moment by both clocks.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    at: Instant,
-    /// In ms since 1970.
-    now: i64,
-}
-
-impl Moment {
-    fn now() -> Self {
-        Moment { at: Instant::now(), now: now() }
-    }
-}
 
 /// What hubs share.
 pub(super) struct Sharing {
@@ -55,10 +49,18 @@ pub(super) struct Sharing {
     /// What it said last: the state, the number of what people were told, and the words that it has heard.
     last: (Arc<str>, u64, Vec<String>),
     begun: Instant,
-    looked: Option<Instant>,
+    looked: Option<Moment>,
+    /// It stood still, and has not begun again so far.
+    stood_still: bool,
     /// Alerts that are of no node, and those of them that may be another hub's.
     firings: Firings,
     undecided: Vec<Alert>,
+    /// What people were told of nodes that other hubs judge now, and since when.
+    handed: Vec<(Instant, ToldLine)>,
+    /// Nodes that come from other hubs, each with the identity that its hub had when it came, and when that was (ms since 1970).
+    came_from: BTreeMap<Arc<str>, (String, i64)>,
+    /// Alerts of such nodes that fired there meanwhile.
+    fired_there: BTreeSet<Labels>,
     /// The hubs whose word was taken over when they fell silent.
     inherited: Vec<Option<Arc<PeerWord>>>,
     /// When that was, by the names of the hubs (ms since 1970).
@@ -74,11 +76,13 @@ pub(super) enum Mine {
     Told,
     /// It does both when it knows that no other hub does. That is decided again with each look.
     Undecided,
+    /// Another hub acts, and will tell people; until it has, what they know from this hub stays.
+    GoesOver,
     /// Another hub does both.
     Not,
     /// It is over, and another hub has told people so.
     Ended,
-    /// Nobody does, until the hub to which it goes does.
+    /// Nobody does, until the hub to which its node goes does, or the one from which it comes has left it.
     Later,
 }
 
@@ -93,40 +97,55 @@ struct Decided {
     done: Vec<Alert>,
     /// Another hub does both, also if it dies afterwards: these firings began there.
     left: Vec<Alert>,
+    /// Another hub acts, and has not told people so far.
+    gone_over: Vec<Alert>,
     /// What other hubs have told people of those that are this hub's now.
     known: Vec<ToldLine>,
 }
 
 impl Sharing {
-    /// Begins to ask the other hubs; this thread judges. `before` is what this hub has left when it was stopped. `None`: there is no other
-    /// hub.
+    /// Begins to ask the other hubs; this thread judges. `before` is what this hub has left when it was stopped; the last words of the
+    /// others are in the directory. `None`: there is no other hub.
     pub fn start(
         servers: &[ForeignServer],
         name: &str,
         identity: &str,
+        directory: Option<&Path>,
         before: Option<&Saved>,
     ) -> Result<Option<Self>, Failure> {
         if servers.is_empty() {
             return Ok(None);
         }
-        let peers = Peers::start(servers, &std::thread::current(), identity)?;
-        Ok(Some(Sharing::with((peers, servers.len()), name, identity, before, Instant::now())))
+        let begun = Instant::now();
+        let peers = Peers::start(servers, &std::thread::current(), identity, directory)?;
+        let heard = peers.heard();
+        Ok(Some(Sharing::with((peers, heard), name, identity, before, begun)))
     }
 
-    /// The same, with so many other hubs, which are asked by these threads.
+    /// The same, with what was heard of the others before, which are asked by these threads.
     fn with(
-        (peers, count): (Peers, usize),
+        (peers, heard): (Peers, Vec<Heard>),
         name: &str,
         identity: &str,
         before: Option<&Saved>,
         begun: Instant,
     ) -> Self {
-        let (name, identity, inherited) = (name.to_owned(), identity.to_owned(), vec![None; count]);
+        let (name, identity) = (name.to_owned(), identity.to_owned());
         let custody = Custody::new(before.map_or(&[], |saved| &saved.nodes), begun);
         let took_over = before.map(|saved| saved.took_over.clone()).unwrap_or_default();
-        let (heard, rest, said, last, looked, firings) = Default::default();
-        let undecided = Vec::new();
+        // What was taken over before this process began is not taken over again.
+        let taken = |heard: &Heard| {
+            let word = heard.word.clone()?;
+            took_over.get(&word.hub).is_some_and(|at| *at >= heard.known_at).then_some(word)
+        };
+        let inherited = heard.iter().map(taken).collect();
+        let (rest, said, last, looked, firings) = Default::default();
+        let (undecided, handed, fired_there, came_from) = Default::default();
         Sharing {
+            came_from,
+            stood_still: false,
+            handed,
+            fired_there,
             peers,
             heard,
             custody,
@@ -146,19 +165,20 @@ impl Sharing {
 
     /// Whether it knows enough for anything to be judged.
     pub fn is_ready(&self) -> bool {
-        self.looked.is_some() && self.heard.iter().all(|heard| heard.is_asked)
-            || self.begun.elapsed() >= FIRST_WORD
+        let is_asked = |heard: &Heard| heard.asked >= Some(self.begun);
+        let has_word = self.looked.is_some() && self.heard.iter().all(is_asked);
+        !self.stood_still && (has_word || self.begun.elapsed() >= FIRST_WORD)
     }
 
     /// Whether it is time for a look, or a node has come that somebody must look at.
     pub fn is_due(&self, node: Option<&NodeName>) -> bool {
         node.is_some_and(|node| self.custody.is_away(node.as_str()))
-            || self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD)
+            || self.looked.is_none_or(|looked| looked.at.elapsed() >= PERIOD)
     }
 
     /// How long it is until the next look.
     pub fn until_next(&self) -> Duration {
-        self.looked.map_or(Duration::ZERO, |looked| PERIOD.saturating_sub(looked.elapsed()))
+        self.looked.map_or(Duration::ZERO, |looked| PERIOD.saturating_sub(looked.at.elapsed()))
     }
 
     /// The nodes that other hubs judge.
@@ -203,7 +223,7 @@ impl Sharing {
         moment: Moment,
     ) -> Vec<Passed> {
         let at = moment.at;
-        self.looked = Some(at);
+        self.looked = Some(moment);
         let nobody = HashSet::new();
         let words: Vec<Option<Arc<PeerWord>>> = self.heard.iter().map(|heard| heard.word.clone()).collect();
         let views = self.heard.iter().zip(&words).map(|(heard, word)| View {
@@ -219,13 +239,19 @@ impl Sharing {
             let (away, settling) = (away.clone(), settling.clone());
             self.rest = Arc::new(Share { away, settling, ..Share::default() });
         }
-        let silent = self.heard.iter().filter(|heard| !is_alive(heard, at)).count();
+        let silent = self.heard.iter().filter(|heard| !is_alive(heard.answered, at)).count();
         numbers.silent.store(silent as u64, std::sync::atomic::Ordering::Relaxed);
         if !moves.left.is_empty() {
             tracing::info!("another hub judges {} nodes from now on", moves.left.len());
             groups.release(&moves.left);
+            self.hand_over(&moves.left, outside, at);
             release(outside, &moves.left);
         }
+        self.handed.retain(|(since, line)| {
+            let is_back = |node: &String| moves.taken.iter().any(|(taken, _)| **taken == **node);
+            at.saturating_duration_since(*since) < HANDED_KEPT
+                && !line.labels.get(NODE_LABEL).is_some_and(is_back)
+        });
         let mut adopted = Vec::new();
         for (number, word) in words.iter().enumerate() {
             let Some(word) = word else { continue };
@@ -234,37 +260,20 @@ impl Sharing {
             adopted.extend(self.take_nodes((number, word), &taken, groups, outside, moment));
             adopted.extend(self.take_others((number, word), groups, outside, moment));
         }
+        adopted.extend(self.follow(&moves.arrived, &words, groups, moment));
         let count: usize = adopted.iter().map(|passed| passed.pass.alerts.len()).sum();
         numbers.adopted.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
         let alerts = adopted.iter().flat_map(|passed| passed.alerts(groups.external_url()));
         outside.acted(&alerts.collect::<Vec<_>>());
+        self.arrive(&moves.arrived, &words, groups, outside, at);
+        if !moves.taken.is_empty() || !moves.arrived.is_empty() {
+            groups.without_rule.mention_again();
+        }
         let undecided = std::mem::take(&mut self.undecided);
         if !undecided.is_empty() {
             self.decide(undecided, at).hand(outside, false);
         }
         adopted
-    }
-
-    /// Goes on with the alerts of nodes that have come from another hub. What was known of these nodes here is older.
-    fn take_nodes(
-        &self,
-        (number, word): (usize, &PeerWord),
-        nodes: &BTreeSet<Arc<str>>,
-        groups: &mut Groups,
-        outside: &dyn Outside,
-        moment: Moment,
-    ) -> Vec<Passed> {
-        if nodes.is_empty() {
-            return Vec::new();
-        }
-        tracing::info!("{} nodes are judged here from now on: hub {} had them before", nodes.len(), word.hub);
-        groups.release(nodes);
-        release(outside, nodes);
-        let is_of = |labels: &BTreeMap<String, String>| {
-            labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str()))
-        };
-        told(outside, word, &|line| is_of(&line.labels));
-        groups.adopt(word, self.handover(number, moment), false, &|alert: &SavedAlert| is_of(&alert.labels))
     }
 
     /// Alerts that are of no node: while both hubs have one, it counts from the earlier time; of a hub that is gone, all go on here.
@@ -275,9 +284,14 @@ impl Sharing {
         outside: &dyn Outside,
         moment: Moment,
     ) -> Vec<Passed> {
-        let is_alive = is_alive(&self.heard[number], moment.at);
+        let is_alive = is_alive(self.heard[number].answered, moment.at);
         let is_known =
             |known: &Option<Arc<PeerWord>>| known.as_ref().is_some_and(|one| Arc::ptr_eq(one, word));
+        // It may only be slow to answer since this hub began.
+        let is_young = moment.at.saturating_duration_since(self.begun) < GONE_AT_START;
+        if !is_alive && is_young && self.heard[number].answered < Some(self.begun) {
+            return Vec::new();
+        }
         if is_alive {
             self.inherited[number] = None;
         } else if is_known(&self.inherited[number]) {
@@ -303,11 +317,8 @@ impl Sharing {
                 forget(outside, &groups.forget(word, taken_at, &is_of_none));
             }
             false => {
-                // What they were told of a firing that has ended here since then is not about the one that there is now.
-                let ended = groups.ended_before();
-                let is_over =
-                    |line: &ToldLine| ended.get(&line.labels).is_some_and(|end| line.starts_at <= *end);
-                told(outside, word, &|line| is_of_none(&line.labels) && !is_over(line));
+                told(outside, word, &|line| is_of_none(&line.labels));
+                groups.end_without_rule(word, moment.now, &is_of_none);
             }
         }
         groups.adopt(word, self.handover(number, moment), is_alive, &|alert: &SavedAlert| {
@@ -316,7 +327,7 @@ impl Sharing {
     }
 
     fn handover(&self, number: usize, moment: Moment) -> Handover {
-        Handover { known_at: self.heard[number].known_at, now: moment.now }
+        Handover { known_at: self.heard[number].known_at, now: moment.now, left_at: None }
     }
 
     /// Whose an alert is.
@@ -325,15 +336,17 @@ impl Sharing {
             return match (self.custody.is_away(node), self.custody.acts_on(node)) {
                 (true, _) if self.custody.is_on_its_way(node) => Mine::Later,
                 (true, _) => Mine::Not,
+                (false, _) if self.custody.is_coming(node) => Mine::Later,
                 (false, true) => Mine::Wholly,
                 (false, false) => Mine::Told,
             };
         }
-        let alive = self.heard.iter().filter(|heard| is_alive(heard, at));
+        let alive = self.heard.iter().filter(|heard| is_alive(heard.answered, at));
         let said = alive.filter_map(|heard| {
             let (word, asked) = (heard.word.as_ref()?, heard.answered?);
             let active = word.active.get(&alert.labels);
-            let is_outdated = active.is_some_and(|active| is_outdated(alert, active, heard));
+            let taken_at = self.took_over.get(&word.hub).copied();
+            let is_outdated = active.is_some_and(|active| is_outdated(alert, active, heard, taken_at));
             let active = active.filter(|_| !is_outdated).map(|active| active.fired_here_at);
             let over = word.resolved.get(&alert.labels).copied();
             let has_told = word.known.contains(&alert.labels);
@@ -347,16 +360,21 @@ impl Sharing {
             Whose::Ours => Mine::Wholly,
             Whose::Other => Mine::Not,
             Whose::Done => Mine::Ended,
-            Whose::GoesOver | Whose::Unknown => Mine::Undecided,
+            Whose::GoesOver => Mine::GoesOver,
+            Whose::Unknown => Mine::Undecided,
         }
     }
 
     /// Tells people and acts, as far as that is this hub's.
     pub fn tell(&mut self, alerts: Vec<Alert>, outside: &dyn Outside) {
-        self.tell_at(alerts, outside, Instant::now());
+        self.tell_at(alerts, outside, Moment::now());
     }
 
-    fn tell_at(&mut self, alerts: Vec<Alert>, outside: &dyn Outside, at: Instant) {
+    fn tell_at(&mut self, alerts: Vec<Alert>, outside: &dyn Outside, moment: Moment) {
+        if self.notice_at(moment) {
+            return;
+        }
+        let at = moment.at;
         if !self.undecided.is_empty() {
             let newer: BTreeSet<&Labels> = alerts.iter().map(|alert| &alert.labels).collect();
             self.undecided.retain(|one| !newer.contains(&one.labels));
@@ -381,11 +399,10 @@ impl Sharing {
                     decided.told.push(alert);
                 }
                 Mine::Told => decided.told.push(alert),
-                Mine::Undecided => {
-                    if self.undecided.len() >= UNDECIDED_MAX {
-                        self.undecided.remove(0);
-                    }
-                    self.undecided.push(alert);
+                Mine::Undecided => self.wait(alert),
+                Mine::GoesOver => {
+                    decided.gone_over.push(alert.clone());
+                    self.wait(alert);
                 }
                 Mine::Not => {
                     self.firings.leave(&alert);
@@ -402,20 +419,29 @@ impl Sharing {
         decided
     }
 
+    /// What becomes of an alert is decided again with the next look.
+    fn wait(&mut self, alert: Alert) {
+        if self.undecided.len() >= UNDECIDED_MAX {
+            self.undecided.remove(0);
+        }
+        self.undecided.push(alert);
+    }
+
     /// Says to other hubs what they need to go on: the state of the alerts, and what people were told.
     pub fn say(&mut self, state: &Arc<str>, notifier: Option<&Notifier>, board: &Board) {
         let revision = notifier.map_or(0, Notifier::revision);
         let words = self.heard.iter().filter_map(|heard| heard.word.as_ref());
         let heard: Vec<String> = words.map(|word| word.tag.clone()).collect();
         let is_same = Arc::ptr_eq(&self.last.0, state) && self.last.1 == revision;
-        if state.is_empty() || is_same && self.last.2 == heard {
+        if self.stood_still || state.is_empty() || is_same && self.last.2 == heard {
             return;
         }
         if is_same {
-            board.say(Word { heard: heard.clone(), ..(*board.word()).clone() });
+            board.say(Word { heard: heard.clone(), ..(*board.last_word()).clone() });
         } else {
             self.said += 1;
-            let told = notifier.map(Notifier::told).unwrap_or_default();
+            let mut told = notifier.map(Notifier::told).unwrap_or_default();
+            told.extend(self.handed.iter().map(|(_, line)| line.clone()));
             let told = serde_json::to_string(&told).unwrap_or_else(|_| "[]".to_owned());
             board.say(Word {
                 hub: self.name.clone(),
@@ -443,27 +469,37 @@ impl Decided {
             outside.tell(&self.told);
         }
         outside.acted(&self.left);
+        outside.acted(&self.gone_over);
         outside.acted(&self.done);
         outside.act(&self.acted);
     }
 }
 
-/// Whether a hub is there.
-fn is_alive(heard: &Heard, at: Instant) -> bool {
-    heard.answered.is_some_and(|answered| at.saturating_duration_since(answered) < ALIVE)
-}
-
-/// Whether an alert has ended here since another hub saw it active: what that one says is about an earlier firing. A hub that was
-/// started again says what it knew before, until it has judged; one that judges is asked each second, and has the last word on an end.
-fn is_outdated(alert: &Alert, active: &Active, heard: &Heard) -> bool {
+/// Whether an alert has ended here since another hub saw it active, or was taken over from it: what that one says is about an earlier
+/// firing, or it does not know yet that it has lost it. A hub that was started again says what it knew before, until it has judged; one
+/// that judges is asked each second, and has the last word on an end.
+fn is_outdated(alert: &Alert, active: &Active, heard: &Heard, taken_at: Option<i64>) -> bool {
+    if active.restored_from.zip(taken_at).is_some_and(|(seen_at, taken_at)| seen_at < taken_at) {
+        return true;
+    }
     let seen_at = active.restored_from.or(alert.is_firing().then_some(heard.known_at));
     let ended = alert.ends_at.or(alert.ended_before);
     seen_at.zip(ended).is_some_and(|(seen_at, ended)| ended > seen_at)
 }
 
+/// Whether labels are those of one of these nodes.
+fn is_of(nodes: &BTreeSet<Arc<str>>, labels: &Labels) -> bool {
+    labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str()))
+}
+
+/// Whether what people were told is about a firing that has ended here since: not about one that there is now.
+fn is_over(ends: &HashMap<Labels, i64>, line: &ToldLine) -> bool {
+    ends.get(&line.labels).is_some_and(|end| line.starts_at <= *end)
+}
+
 /// Another hub tells people of the alerts of these nodes.
 fn release(outside: &dyn Outside, nodes: &BTreeSet<Arc<str>>) {
-    outside.release(&|labels| labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str())));
+    outside.release(&|labels| is_of(nodes, labels));
 }
 
 /// Another hub tells people that these alerts are over.

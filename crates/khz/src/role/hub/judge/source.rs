@@ -37,6 +37,10 @@ pub(super) struct AtSource {
     /// The nodes that the shares are of, and those that another hub judges.
     near: BTreeSet<Arc<str>>,
     rest: Arc<Share>,
+    /// The nodes that have gone a moment ago.
+    gone: Arc<BTreeSet<Arc<str>>>,
+    /// The share of a rule that no node judges: with these.
+    of_hub: Arc<Share>,
     tended: Option<Instant>,
     /// Other nodes judge than somebody has taken note of.
     has_changed: bool,
@@ -47,7 +51,7 @@ impl AtSource {
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
         let rows = RuleRows::new(cluster, std::thread::current());
         let (channels, of_rules, seen, near, rest) = Default::default();
-        let (taken_over, taken_over_as) = Default::default();
+        let (taken_over, taken_over_as, gone, of_hub) = Default::default();
         let (tended, have_come_or_gone, has_changed) = (None, false, false);
         AtSource {
             rows,
@@ -61,6 +65,8 @@ impl AtSource {
             have_come_or_gone,
             near,
             rest,
+            gone,
+            of_hub,
             tended,
             has_changed,
         }
@@ -71,12 +77,19 @@ impl AtSource {
         self.rows.nodes()
     }
 
+    /// The times of the newest rows of some nodes that are up (ms since 1970).
+    pub fn newest(&self) -> Vec<i64> {
+        let stamps = self.rows.newest().into_iter();
+        stamps.map(|stamp| (stamp.real().0 / 1_000_000).cast_signed()).collect()
+    }
+
     /// From now on this is the share of a rule that no node judges: other hubs judge other nodes.
     pub fn leave(&mut self, rest: &Arc<Share>) {
         if Arc::ptr_eq(&self.rest, rest) {
             return;
         }
         self.rest = rest.clone();
+        self.make_share_of_hub();
         self.channels.values_mut().for_each(|judging| judging.leave(&rest.away));
         self.make_shares();
     }
@@ -139,19 +152,21 @@ impl AtSource {
 
     /// What nodes have said since the last call.
     pub fn heard(&mut self) -> Vec<RuleNews> {
-        if self.channels.is_empty() {
-            return Vec::new();
-        }
         match self.tended.is_none_or(|tended| tended.elapsed() >= PERIOD) {
             true => self.tend(),
             false => self.rows.heard(),
         }
     }
 
-    /// How long it is until somebody has to call [`AtSource::heard`]; `None`: nodes judge nothing.
-    pub fn until_next(&self) -> Option<Duration> {
+    /// How long it is until somebody has to call [`AtSource::heard`].
+    pub fn until_next(&self) -> Duration {
         let elapsed = self.tended.map_or(PERIOD, |tended| tended.elapsed());
-        (!self.channels.is_empty()).then(|| PERIOD.saturating_sub(elapsed))
+        PERIOD.saturating_sub(elapsed)
+    }
+
+    /// The share of a rule that no node judges.
+    pub fn of_hub(&self) -> &Arc<Share> {
+        &self.of_hub
     }
 
     /// What is left of a rule for the hub; `None`: all of it.
@@ -177,9 +192,24 @@ impl AtSource {
             let seen = self.seen.entry(node.clone()).or_insert_with(|| Seen::new(now));
             self.have_come_or_gone |= seen.note(*is_up, now);
         }
+        self.note_gone(now);
         self.channels.values_mut().for_each(|judging| judging.tend(&nodes, now));
         self.make_shares();
         news
+    }
+
+    /// Notes which nodes have gone a moment ago: their alerts do not end at once.
+    fn note_gone(&mut self, now: Instant) {
+        let gone = self.seen.iter().filter(|(_, seen)| seen.gone_until().is_some_and(|until| now < until));
+        let gone: BTreeSet<Arc<str>> = gone.map(|(node, _)| Arc::from(node.as_str())).collect();
+        if gone != *self.gone {
+            self.gone = Arc::new(gone);
+            self.make_share_of_hub();
+        }
+    }
+
+    fn make_share_of_hub(&mut self) {
+        self.of_hub = Arc::new(Share { gone: self.gone.clone(), ..(*self.rest).clone() });
     }
 
     /// Who judges on which nodes now.

@@ -1,5 +1,5 @@
-//! The thread that judges: it sleeps until a group is due, a node has said something, or somebody asks for the files to be loaded again.
-//! What takes long, the query of a rule, is done by another thread (`asker.rs`), so that what nodes say never waits.
+//! The thread that judges: it sleeps until a group is due, a node has said something, or somebody asks for the files to be loaded again,
+//! for a second at most. What takes long, the query of a rule, is done by another thread (`asker.rs`), so that what nodes say never waits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use khz_notify::Alert;
 use khz_rules::{Board, RuleId, RuleSet, Share, counted};
 
 use super::asker::Asker;
-use super::clock::now;
+use super::clock::{follow, now};
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::outside::Outside;
 use super::passed::{Passed, bounded, number};
+use super::pulse::Pulse;
 use super::scoring::{Ours, Scoring};
 use super::sharing::Sharing;
 use super::source::AtSource;
@@ -25,9 +26,6 @@ use super::turns::{Begun, Means, Turned};
 use super::{Audience, Judge};
 use crate::show::outcome::Failure;
 
-/// The longest sleep: after it, the wall clock is read again, which somebody may have set.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
-
 /// What the thread works with.
 pub(super) struct Work {
     paths: Vec<PathBuf>,
@@ -35,6 +33,7 @@ pub(super) struct Work {
     source: AtSource,
     means: Means,
     asker: Asker,
+    pulse: Pulse,
     aftermath: Aftermath,
     is_over: Arc<AtomicBool>,
 }
@@ -60,12 +59,13 @@ impl Work {
             is_over,
             state,
             score_file,
+            directory,
             peers,
             name,
         } = judge;
         board.evaluated_by(std::thread::current());
         let saved = state.read();
-        let sharing = Sharing::start(&peers, &name, identity, saved.as_ref())?;
+        let sharing = Sharing::start(&peers, &name, identity, directory.as_deref(), saved.as_ref())?;
         // Alerts that fire must not be resolved because their nodes are not back yet.
         let settles = saved.is_some() || sharing.is_some();
         let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
@@ -80,7 +80,7 @@ impl Work {
             Aftermath { state, scoring, recorded, audience, numbers, board, sharing, has_told_ends: false };
         let mut source = AtSource::new(cluster, job, rate);
         source.change(&groups);
-        Ok(Work { paths, groups, source, means, asker, aftermath, is_over })
+        Ok(Work { paths, groups, source, means, asker, pulse: Pulse::new(), aftermath, is_over })
     }
 
     /// Judges until it is to end.
@@ -91,21 +91,23 @@ impl Work {
             if board.is_asked_to_reload() {
                 self.reload(&board);
             }
+            self.settle_if_it_stood_still();
+            self.begin_again_if_it_stood_still();
+            follow(|| self.source.newest());
             self.hear();
             if !self.aftermath.is_ready() {
-                std::thread::park_timeout(self.until_next());
+                self.pulse.sleep(self.until_next());
                 continue;
             }
             self.aftermath.of_ends_before(&self.groups);
             self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
-                let share = share(&self.source, &self.aftermath);
+                let share = share(&self.source);
                 self.groups.begin_turn(&self.means, now(), &share)
             };
             match begun {
                 Begun::Idle => {
-                    let next = self.groups.until_next(now()).min(SLEEP_MAX);
-                    std::thread::park_timeout(next.min(self.until_next()));
+                    self.pulse.sleep(self.groups.until_next(now()).min(self.until_next()));
                 }
                 Begun::Group(passed) => self.aftermath.of(&[passed], &mut self.groups),
                 Begun::Rule(job) => {
@@ -114,11 +116,12 @@ impl Work {
                     let done = loop {
                         match self.asker.done() {
                             Some(done) => break done,
-                            None => std::thread::park_timeout(self.until_next()),
+                            None => self.pulse.sleep(self.until_next()),
                         }
+                        self.settle_if_it_stood_still();
                         self.hear();
                     };
-                    let (source, share) = (&self.source, share(&self.source, &self.aftermath)(id));
+                    let (source, share) = (&self.source, share(&self.source)(id));
                     let turned = self.groups.end_turn(done, &self.means, &share, &|id| source.share(id));
                     if let Turned::Group(passed) = turned {
                         self.aftermath.of(&[passed], &mut self.groups);
@@ -134,8 +137,7 @@ impl Work {
 
     /// How long it is until somebody looks at nodes again.
     fn until_next(&self) -> Duration {
-        let of_source = self.source.until_next().unwrap_or(SLEEP_MAX);
-        let of_source = of_source.min(self.aftermath.scoring.until_next(now()));
+        let of_source = self.source.until_next().min(self.aftermath.scoring.until_next(now()));
         self.aftermath.sharing.as_ref().map_or(of_source, |sharing| of_source.min(sharing.until_next()))
     }
 
@@ -163,6 +165,29 @@ impl Work {
             }
         };
         board.reloaded(&told);
+    }
+
+    /// The rows that nodes sent while this process stood still are on their way: rules wait for them, as after a restart.
+    fn settle_if_it_stood_still(&mut self) {
+        if let Some(pause) = self.pulse.halt() {
+            let seconds = pause.as_secs();
+            tracing::warn!(
+                "this hub stood still for {seconds} s, or its clock was set: it evaluates rules again when its nodes have had time to send"
+            );
+            self.groups.settle(now(), &self.means.numbers);
+        }
+    }
+
+    /// Another hub may have taken over while this one stood still: it goes on as after a restart.
+    fn begin_again_if_it_stood_still(&mut self) {
+        if !self.aftermath.sharing.as_mut().is_some_and(Sharing::notice) {
+            return;
+        }
+        let given_up = self.groups.give_up();
+        self.groups.begin_again(now());
+        // Nobody is told of them before the others were asked.
+        self.aftermath.of(&given_up, &mut self.groups);
+        self.aftermath.begin_again();
     }
 
     /// What nodes say goes first: people hear of it at once, also while a slow rule is evaluated.
@@ -206,13 +231,17 @@ impl Work {
     fn look(&mut self, news: Option<&RuleNews>) {
         let Work { groups, source, means, aftermath, .. } = self;
         let Some(sharing) = aftermath.sharing.as_mut() else { return };
-        if !sharing.is_due(news.map(|news| &news.node)) {
+        if sharing.notice() || !sharing.is_due(news.map(|news| &news.node)) {
             return;
         }
         let adopted = sharing.look(&source.nodes(), groups, &aftermath.audience, &means.numbers);
         source.leave(sharing.rest());
         aftermath.of(&adopted, groups);
         aftermath.keep(groups);
+        // What it said before it stood still may not be so any more: that is known when the others were asked.
+        if aftermath.is_ready() {
+            aftermath.board.confirm();
+        }
     }
 }
 
@@ -222,9 +251,8 @@ fn ours(sharing: Option<&Sharing>) -> Ours {
 }
 
 /// What is left of each rule for this hub.
-fn share<'a>(source: &'a AtSource, aftermath: &'a Aftermath) -> impl Fn(RuleId) -> Arc<Share> + 'a {
-    let rest = aftermath.sharing.as_ref().map(|sharing| sharing.rest().clone()).unwrap_or_default();
-    move |id| source.share(id).unwrap_or_else(|| rest.clone())
+fn share(source: &AtSource) -> impl Fn(RuleId) -> Arc<Share> {
+    move |id| source.share(id).unwrap_or_else(|| source.of_hub().clone())
 }
 
 /// What follows when something has come of rules.
@@ -263,6 +291,12 @@ impl Aftermath {
         }
         groups.count(&self.numbers);
         self.say();
+    }
+
+    /// It stood still, and goes on as after a restart.
+    fn begin_again(&mut self) {
+        self.sharing.iter_mut().for_each(Sharing::begin_again);
+        self.has_told_ends = false;
     }
 
     /// What ended just before this hub was started again is told before anything new: once.

@@ -2,15 +2,14 @@
 //! that were resolved are, since a restart of the hub may have come in between.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use khz_promql::LabelSet;
 use khz_rules::{Gone, GoneAlert, PassedAlert, RuleSet, Saved, SavedGone};
 
 use super::passed::{LOGGED_MAX, for_people, shown_labels};
 
-/// How often they are mentioned.
-const MENTIONED_EVERY: Duration = Duration::from_secs(60);
+/// How often they are mentioned (ms).
+const MENTIONED_EVERY: u64 = 60_000;
 
 /// The alerts of a hub that have no rule.
 #[derive(Default)]
@@ -18,7 +17,10 @@ pub(super) struct WithoutRule {
     all: Gone,
     /// Those of which nobody was told.
     news: Vec<GoneAlert>,
-    mentioned: Option<Instant>,
+    /// When they were mentioned last (ms since 1970).
+    mentioned: Option<i64>,
+    /// When an earlier process judged last, and when this one has found what that one left behind (ms since 1970).
+    restored: Option<(i64, i64)>,
 }
 
 impl WithoutRule {
@@ -26,7 +28,31 @@ impl WithoutRule {
     pub fn restore(saved: Option<&Saved>, set: &RuleSet, now: i64) -> Self {
         let groups: Vec<_> = set.groups().cloned().collect();
         let all = saved.map(|saved| Gone::restore(saved, &groups, now)).unwrap_or_default();
-        WithoutRule { all, ..WithoutRule::default() }
+        let judged_at = saved.and_then(|saved| saved.groups.iter().map(|group| group.time).max());
+        WithoutRule { all, restored: judged_at.map(|at| (at, now)), ..WithoutRule::default() }
+    }
+
+    /// Nodes have come: what ended on them is mentioned soon, since nobody told people while they were away.
+    pub fn mention_again(&mut self) {
+        self.mentioned = None;
+    }
+
+    /// Forgets those of before this process was started that another hub has taken over meanwhile, at this time. Only those that are
+    /// wanted. Returns them.
+    pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {
+        let Some((judged_at, restored_at)) = self.restored.filter(|(judged_at, _)| taken_at > *judged_at)
+        else {
+            return Vec::new();
+        };
+        let is_meant = |one: &&GoneAlert| {
+            one.alert.resolved_at.is_some_and(|at| at > judged_at && at <= restored_at)
+                && is_wanted(&one.alert.labels)
+        };
+        let meant: Vec<LabelSet> =
+            self.all.iter().filter(is_meant).map(|one| one.alert.labels.clone()).collect();
+        meant.iter().for_each(|labels| self.all.remove(labels));
+        self.news.retain(|one| !meant.contains(&one.alert.labels));
+        meant
     }
 
     /// Takes alerts that have lost their rule. Those whose labels another rule's firing alerts have are not over.
@@ -66,13 +92,13 @@ impl WithoutRule {
 
     /// What people are to be told now.
     pub fn due(&mut self, now: i64, external_url: &str) -> Vec<khz_notify::Alert> {
-        let is_due = self.mentioned.is_none_or(|at| at.elapsed() >= MENTIONED_EVERY);
+        let is_due = self.mentioned.is_none_or(|at| now.abs_diff(at) >= MENTIONED_EVERY);
         let text = |one: &GoneAlert| for_people(&one.alert, &one.expr, external_url);
         let news: Vec<_> = std::mem::take(&mut self.news).iter().map(text).collect();
         if !is_due {
             return news;
         }
-        self.mentioned = Some(Instant::now());
+        self.mentioned = Some(now);
         self.all.expire(now);
         // There may be more news than are kept.
         news.into_iter().chain(self.all.iter().map(text)).collect()
@@ -117,7 +143,7 @@ mod tests {
         let mut without = WithoutRule::default();
         assert!(without.due(500, "http://hub").is_empty());
         // The first look at what is due may mention all; this one is not.
-        without.mentioned = Some(Instant::now());
+        without.mentioned = Some(500);
         let fires = gone("B").alert.labels.clone();
         without.add(vec![gone("A"), gone("B"), gone("C")], std::iter::once(&fires));
         let due = without.due(500, "http://hub");

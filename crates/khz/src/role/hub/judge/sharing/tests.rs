@@ -32,7 +32,7 @@ impl Stage {
             headers: Vec::new(),
             files: None,
         };
-        let sharing = Sharing::start(&[other], "hub", "a", None).ok().flatten().unwrap();
+        let sharing = Sharing::start(&[other], "hub", "a", None, None).ok().flatten().unwrap();
         let set = RuleSet::parse(Path::new("a.yml"), RULES).unwrap();
         let keep = ExecSettings {
             name: "keep".to_owned(),
@@ -114,7 +114,7 @@ fn a_firing_of_no_node_is_left_to_the_hub_where_it_began_and_so_is_what_people_w
         word: Some(word.clone()),
         answered: Some(answered),
         known_at: 20,
-        is_asked: true,
+        asked: Some(answered),
     };
     // Which of them was first is not known before the other one has said it.
     let word = word(5);
@@ -148,7 +148,7 @@ fn too_many_firings_that_are_not_decided_wait_for_their_next_evaluation() {
     let at = Instant::now();
     let (state, tag) = (khz_rules::Saved::new(Vec::new()), "b-0".to_owned());
     let word = Arc::new(PeerWord::new("first".to_owned(), tag, Vec::new(), state));
-    stage.sharing.heard = vec![Heard { word: Some(word), answered: Some(at), known_at: 0, is_asked: true }];
+    stage.sharing.heard = vec![Heard { word: Some(word), answered: Some(at), known_at: 0, asked: Some(at) }];
     let numbered = |number: usize| {
         let labels = [("alertname".to_owned(), number.to_string())].into();
         Alert { labels, starts_at: 1, fired_here_at: Some(1), ..Alert::default() }
@@ -168,7 +168,7 @@ fn the_end_of_an_alert_of_no_node_is_told_by_the_hub_that_told_its_begin_or_wher
         word: Some(word),
         answered: Some(answered),
         known_at: 20,
-        is_asked: true,
+        asked: Some(answered),
     };
     let over = Alert { ends_at: Some(10_000), ..of_none(10) };
     // It fires at the other hub, which has told people; then it is over here.

@@ -7,14 +7,26 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** One answer of HTTP/1.1: status, fields, and the bytes of its body, however they were sent. A body that breaks off throws. */
+/**
+ * One answer of HTTP/1.1: status, fields, and the bytes of its body, however they were sent. A body that breaks off throws. Head and
+ * body must be read within a time, unless a reader ends that of its parts ({@link #time}).
+ */
 final class Answer extends InputStream {
+    /** What to do if an event, or a part of the past, is longer than the client takes. */
+    static final String TAKE_LESS = "select fewer series or a shorter time, or allow more with answerBytesMax()";
+    private static final String IS_IT_KHZ = "Does a khz listen at this address? With TLS its address begins with https://";
     private static final int HEAD_LINE_MAX = 16 << 10;
-    private static final int FIELDS_MAX = 100;
+    private static final int HEAD_BYTES_MAX = 64 << 10;
+    private static final int HEAD_LINES_MAX = 100;
     private static final long UNTIL_CLOSED = -1;
+    private static final String LENGTH = "content-length";
+    /** More digits than any length has, and fewer than overflow. */
+    private static final String DECIMAL = "[0-9]{1,18}";
+    private static final String HEXADECIMAL = "[0-9a-fA-F]{1,15}";
 
     private final Connection connection;
-    private final LineReader head;
+    private final ReadTime time;
+    private final LineReader lines;
     private final Map<String, String> fields = new HashMap<>();
     private final int status;
     private final boolean isChunked;
@@ -22,46 +34,102 @@ final class Answer extends InputStream {
     private long left;
     private boolean isOver;
 
-    Answer(Connection connection) throws IOException {
+    Answer(Connection connection, ReadTime time) throws IOException {
         this.connection = connection;
-        this.head = new LineReader(connection, HEAD_LINE_MAX);
-        this.status = status(line());
-        for (String line = line(); !line.isEmpty(); line = line()) {
-            int colon = line.indexOf(':');
-            if (colon < 1 || fields.size() == FIELDS_MAX) {
-                throw malformed("its head has the line '" + line + "'");
-            }
-            fields.put(line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).strip());
+        this.time = time;
+        this.lines = new LineReader(new Received(), HEAD_LINE_MAX, IS_IT_KHZ, time);
+        time.begin();
+        this.status = status(line("head"));
+        readFields();
+        isChunked = isChunked(field("transfer-encoding", "identity"));
+        left = isChunked ? 0 : length();
+    }
+
+    /** The bytes of the connection, whose time is counted. */
+    private final class Received extends InputStream {
+        @Override
+        public int read() throws IOException {
+            byte[] one = new byte[1];
+            return read(one, 0, 1) < 0 ? -1 : one[0] & 255;
         }
-        isChunked = field("transfer-encoding", "").equalsIgnoreCase("chunked");
-        left = isChunked ? 0 : number(field("content-length", String.valueOf(UNTIL_CLOSED)), 10);
+
+        @Override
+        public int read(byte[] into, int from, int length) throws IOException {
+            return receive(into, from, length);
+        }
+    }
+
+    private int receive(byte[] into, int from, int length) throws IOException {
+        long begun = System.nanoTime();
+        int read = connection.read(into, from, length);
+        time.add(System.nanoTime() - begun);
+        return read;
     }
 
     private static int status(String line) {
         String[] words = line.split(" ", 3);
         if (words.length < 2 || !words[0].startsWith("HTTP/1.") || !words[1].matches("[1-5][0-9][0-9]")) {
-            throw malformed("it begins with '" + line.substring(0, Math.min(line.length(), 40)) + "'");
+            throw malformed("it begins with '" + shown(line) + "'");
         }
         return Integer.parseInt(words[1]);
     }
 
-    private static long number(String text, int radix) {
-        try {
-            return Long.parseLong(text, radix);
-        } catch (NumberFormatException e) {
-            throw malformed("a length is '" + text + "'");
+    private void readFields() throws IOException {
+        int count = 0;
+        int bytes = 0;
+        for (String line = line("head"); !line.isEmpty(); line = line("head")) {
+            bytes += line.length();
+            // Counted by lines: a flood of one name would be one field.
+            if (++count > HEAD_LINES_MAX || bytes > HEAD_BYTES_MAX) {
+                throw malformed("its head has more than " + HEAD_LINES_MAX + " lines or " + HEAD_BYTES_MAX + " bytes");
+            }
+            int colon = line.indexOf(':');
+            if (colon < 1) {
+                throw malformed("its head has the line '" + shown(line) + "'");
+            }
+            take(line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).strip());
         }
+    }
+
+    private void take(String name, String value) {
+        String before = fields.put(name, value);
+        if (name.equals(LENGTH) && before != null && !before.equals(value)) {
+            throw malformed("it has two lengths, '" + shown(before) + "' and '" + shown(value) + "'");
+        }
+    }
+
+    private static boolean isChunked(String coding) {
+        return switch (coding.toLowerCase(Locale.ROOT)) {
+            case "chunked" -> true;
+            case "identity" -> false;
+            default -> throw malformed("it is coded as '" + shown(coding) + "', which nobody asked for");
+        };
+    }
+
+    private long length() {
+        String text = fields.get(LENGTH);
+        if (text == null) {
+            return UNTIL_CLOSED;
+        }
+        if (!text.matches(DECIMAL)) {
+            throw malformed("its length is '" + shown(text) + "'");
+        }
+        return Long.parseLong(text);
+    }
+
+    private static String shown(String text) {
+        return text.length() <= 40 ? text : text.substring(0, 40) + "...";
     }
 
     private static MalformedException malformed(String what) {
-        return new MalformedException("the answer is not HTTP: " + what + ". Does a khz listen at this address? With TLS its address begins with https://");
+        return new MalformedException("the answer is not HTTP: " + what + ". " + IS_IT_KHZ);
     }
 
-    private String line() throws IOException {
-        if (!head.next()) {
-            throw new EOFException("the connection ended in the head of the answer");
+    private String line(String where) throws IOException {
+        if (!lines.next()) {
+            throw new EOFException("the connection ended in the " + where + " of the answer");
         }
-        return head.text();
+        return lines.text();
     }
 
     int status() {
@@ -70,6 +138,11 @@ final class Answer extends InputStream {
 
     String field(String name, String otherwise) {
         return fields.getOrDefault(name, otherwise);
+    }
+
+    /** The time of what is read at present: at first of the whole answer. */
+    ReadTime time() {
+        return time;
     }
 
     @Override
@@ -87,33 +160,34 @@ final class Answer extends InputStream {
             return -1;
         }
         int wanted = left == UNTIL_CLOSED ? length : (int) Math.min(length, left);
-        int read = head.rest(into, from, wanted);
+        int read = lines.rest(into, from, wanted);
         if (read == 0) {
-            read = connection.read(into, from, wanted);
+            read = receive(into, from, wanted);
         }
         if (read < 0) {
             isOver = true;
             if (left != UNTIL_CLOSED) {
-                throw new EOFException("the connection ended in the middle of the answer");
+                throw new EOFException("the connection ended in the body of the answer");
             }
             return -1;
         }
         if (left != UNTIL_CLOSED) {
             left -= read;
-            if (isChunked && left == 0 && !line().isEmpty()) {
-                throw malformed("a piece has no end");
+            if (isChunked && left == 0 && !line("body").isEmpty()) {
+                throw malformed("a piece of its body has no end");
             }
         }
         return read;
     }
 
     private void beginChunk() throws IOException {
-        String size = line();
+        String size = line("body");
         int extension = size.indexOf(';');
-        left = number((extension < 0 ? size : size.substring(0, extension)).strip(), 16);
-        if (left < 0) {
-            throw malformed("a piece has a length below zero");
+        String digits = (extension < 0 ? size : size.substring(0, extension)).strip();
+        if (!digits.matches(HEXADECIMAL)) {
+            throw malformed("a piece of its body has the length '" + shown(digits) + "'");
         }
+        left = Long.parseLong(digits, 16);
         if (left == 0) {
             isOver = true;
         }

@@ -6,15 +6,38 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 
 /** The parts of answers that several of them have: readings, series, misses. Fields of newer versions are left out. */
 final class AnswerDecoder {
+    /** The longest number: a double with all its zeros is half as long. */
+    private static final int NUMBER_CHARS_MAX = 1_024;
+    /** A number with an exponent of more digits is none that a khz computes, and would take the whole memory when it is written out. */
+    private static final Pattern NUMBER = Pattern.compile("-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?");
+    private static final int PLACES_MAX = 255;
+
     private AnswerDecoder() {}
+
+    /** A number as it is sent, which a program can read as a double and, unless it is infinite or none, as a decimal. */
+    static Reading.Value value(String text) {
+        boolean isSpecial = text.equals("NaN") || text.equals("+Inf") || text.equals("-Inf");
+        if (!isSpecial && (text.length() > NUMBER_CHARS_MAX || !NUMBER.matcher(text).matches() || isHuge(text))) {
+            String shown = text.substring(0, Math.min(text.length(), 40));
+            throw new MalformedException("'" + shown + "' is no number of a khz: does a khz answer at this address?");
+        }
+        return new Reading.Value(text);
+    }
+
+    /** Only a number with an exponent or with many digits can be beyond the doubles. */
+    private static boolean isHuge(String text) {
+        boolean isShort = text.length() < 300 && text.indexOf('e') < 0 && text.indexOf('E') < 0;
+        return !isShort && Double.isInfinite(Double.parseDouble(text));
+    }
 
     /** A value as a text, or an object that says why there is none. */
     static Reading reading(JsonReader json) {
         if (json.isText()) {
-            return new Reading.Value(json.text());
+            return value(json.text());
         }
         Reading reading = new Reading.Absent("a newer version of khz says why");
         json.beginObject();
@@ -56,7 +79,7 @@ final class AnswerDecoder {
                 case "labels" -> labels = AnswerDecoder.labels(json);
                 case "unit" -> unit = json.text();
                 case "kind" -> kind = json.text().equals("counter") ? Kind.COUNTER : Kind.GAUGE;
-                case "places" -> places = (int) json.number();
+                case "places" -> places = places(json.number());
                 case "type" -> type = type(json.text());
                 default -> {
                     return false;
@@ -72,6 +95,13 @@ final class AnswerDecoder {
 
         Series series() {
             return new Series(name(), unit, kind, type, places);
+        }
+
+        private static int places(long number) {
+            if (number < 0 || number > PLACES_MAX) {
+                throw new MalformedException("a series has " + number + " decimal places: does a khz answer at this address?");
+            }
+            return (int) number;
         }
 
         private static ValueType type(String word) {
@@ -127,6 +157,14 @@ final class AnswerDecoder {
             list.add(new Misses.Miss(asked, near));
         }
         return list;
+    }
+
+    /** Refuses an answer without a field that each answer of a khz has. */
+    static void checkHas(boolean isThere, String field) {
+        if (!isThere) {
+            throw new MalformedException("the answer has no field '" + field + "', which each answer of a khz to this request has: does a khz answer at "
+                    + "this address?");
+        }
     }
 
     static Instant time(JsonReader json) {

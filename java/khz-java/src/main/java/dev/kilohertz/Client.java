@@ -1,6 +1,7 @@
 package dev.kilohertz;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -29,20 +30,24 @@ import javax.net.ssl.SSLContext;
  * }</pre>
  *
  * <p>A client holds no connection: it opens one for each request, and a request fails with {@link UnreachableException} while the
- * khz is gone, and works again when it is back. Several threads may use one client. docs/http.md describes the interface.
+ * khz is gone, and works again when it is back. An interrupt of a thread that waits ends the wait with
+ * {@link InterruptedWaitException}, in threads of each kind. Several threads may use one client. docs/http.md describes the interface.
  */
 public final class Client {
     private static final List<String> SOCKETS = List.of("hub.sock", "khz.sock", "agent.sock");
     private static final Duration CONNECT_MAX = Duration.ofSeconds(5);
     private static final Duration SILENCE_MAX = Duration.ofSeconds(30);
+    private static final Duration ANSWER_MAX = Duration.ofMinutes(5);
+    /** A khz understands durations of 64 bits in nanoseconds. */
+    private static final Duration AGE_MAX = Duration.ofDays(100_000);
     private static final int ANSWER_BYTES_MAX = 64 << 20;
 
     private final Door door;
-    private final int answerMax;
+    private final int answerBytes;
 
-    private Client(Door door, int answerMax) {
+    private Client(Door door, int answerBytes) {
         this.door = door;
-        this.answerMax = answerMax;
+        this.answerBytes = answerBytes;
     }
 
     /**
@@ -58,13 +63,14 @@ public final class Client {
 
     /**
      * A client of the khz of this machine, over its local socket: a hub's if there is one, else that of {@code khz} or
-     * {@code khz agent}.
+     * {@code khz agent}. It is looked for in {@code KHZ_RUN_DIR} if the environment has it, else in the usual directories.
      *
      * @return the client
      * @throws UnreachableException none runs here
+     * @throws InterruptedWaitException this thread is interrupted
      */
     public static Client local() {
-        List<Path> directories = Places.runDirectories();
+        List<Path> directories = Places.here().runDirectories();
         for (Path directory : directories) {
             for (String name : SOCKETS) {
                 if (listens(directory.resolve(name))) {
@@ -81,6 +87,8 @@ public final class Client {
             return connection.isOpen();
         } catch (SocketTimeoutException e) {
             return true;
+        } catch (InterruptedIOException e) {
+            throw new InterruptedWaitException("this thread was interrupted before a khz was found on this machine: its interrupt status is still set", e);
         } catch (IOException e) {
             return false;
         }
@@ -116,15 +124,21 @@ public final class Client {
      * @return the readings
      * @throws RefusedException a pattern cannot be read, or selects nothing
      * @throws UnreachableException no khz answers
+     * @throws IllegalArgumentException the age is below zero, or more than 100,000 days
      */
     public Now now(Duration age, String... patterns) {
+        Objects.requireNonNull(age, "age");
+        if (age.isNegative() || age.compareTo(AGE_MAX) > 0) {
+            throw new IllegalArgumentException("a row cannot be " + age + " old: give a time from zero to " + AGE_MAX.toDays() + " days, such as 100 ms");
+        }
         return decoded(query(patterns).add("age", age.toNanos() + "ns"), NowDecoder::decode);
     }
 
     private static Query query(String... patterns) {
         Query query = new Query("/khz/v1/query");
+        Objects.requireNonNull(patterns, "patterns");
         for (String pattern : patterns) {
-            query.add("match", pattern);
+            query.add("match", Objects.requireNonNull(pattern, "pattern"));
         }
         return query;
     }
@@ -148,7 +162,7 @@ public final class Client {
      * @throws UnreachableException no khz answers
      */
     public List<Node> nodes(String hostlist) {
-        return decoded(new Query("/khz/v1/nodes").add("nodes", hostlist), NodesDecoder::decode);
+        return decoded(new Query("/khz/v1/nodes").add("nodes", Objects.requireNonNull(hostlist, "hostlist")), NodesDecoder::decode);
     }
 
     /**
@@ -160,7 +174,8 @@ public final class Client {
      * @throws UnreachableException no khz answers
      */
     public RangeStream range(Range range) {
-        return new RangeStream(door, door.get(range.url()), answerMax);
+        Objects.requireNonNull(range, "range");
+        return new RangeStream(door, door.get(range.url()), answerBytes);
     }
 
     /**
@@ -172,7 +187,8 @@ public final class Client {
      * @throws UnreachableException no khz answers
      */
     public EventStream stream(Subscription subscription) {
-        return new EventStream(door, door.get(subscription.url()), answerMax);
+        Objects.requireNonNull(subscription, "subscription");
+        return new EventStream(door, door.get(subscription.url()), answerBytes);
     }
 
     /**
@@ -183,7 +199,7 @@ public final class Client {
      * @return the publisher; its errors are those of {@link EventStream#next}, and it never completes by itself
      */
     public Flow.Publisher<Event> publisher(Subscription subscription) {
-        return new EventPublisher(this, Objects.requireNonNull(subscription));
+        return new EventPublisher(this, Objects.requireNonNull(subscription, "subscription"));
     }
 
     /**
@@ -196,6 +212,8 @@ public final class Client {
      * @throws UnreachableException no khz answers
      */
     public void defineChannel(String name, Subscription subscription) {
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(subscription, "subscription");
         if (subscription.isNamed()) {
             throw new IllegalArgumentException("a channel is defined by Subscription.of(), and not by the name of another");
         }
@@ -210,12 +228,13 @@ public final class Client {
      * @throws UnreachableException no khz answers
      */
     public void removeChannel(String name) {
+        Objects.requireNonNull(name, "name");
         finish(door.ask("DELETE", Subscription.channelPath(name), new byte[0]));
     }
 
     private void finish(Answer answer) {
         try (answer) {
-            answer.skip(answerMax);
+            answer.skip(answerBytes);
         } catch (IOException e) {
             throw door.gone(e);
         }
@@ -223,9 +242,9 @@ public final class Client {
 
     private <T> T decoded(Query query, Function<JsonReader, T> decoder) {
         try (Answer answer = door.get(query.toString())) {
-            byte[] body = answer.readNBytes(answerMax);
-            if (body.length == answerMax) {
-                throw new MalformedException("the answer of " + door.address() + " is longer than " + answerMax
+            byte[] body = answer.readNBytes(answerBytes);
+            if (body.length == answerBytes) {
+                throw new MalformedException("the answer of " + door.address() + " is longer than " + answerBytes
                         + " bytes: select fewer nodes or series, or allow more with answerBytesMax()");
             }
             return decoder.apply(new JsonReader(body, 0, body.length));
@@ -242,15 +261,18 @@ public final class Client {
 
     /** The settings of a client. */
     public static final class Builder {
+        private static final Duration TIME_MIN = Duration.ofMillis(1);
+        private static final Duration TIME_MAX = Duration.ofMillis(Integer.MAX_VALUE);
         private final String address;
         private String token;
         private SSLContext tls;
         private Duration connectMax = CONNECT_MAX;
         private Duration silenceMax = SILENCE_MAX;
-        private int answerMax = ANSWER_BYTES_MAX;
+        private Duration answerMax = ANSWER_MAX;
+        private int answerBytes = ANSWER_BYTES_MAX;
 
         private Builder(String address) {
-            this.address = Objects.requireNonNull(address);
+            this.address = Objects.requireNonNull(address, "address");
         }
 
         /**
@@ -260,7 +282,7 @@ public final class Client {
          * @return this
          */
         public Builder token(String text) {
-            token = text.strip();
+            token = Objects.requireNonNull(text, "text").strip();
             return this;
         }
 
@@ -272,7 +294,7 @@ public final class Client {
          * @return this
          */
         public Builder tls(SSLContext context) {
-            tls = Objects.requireNonNull(context);
+            tls = Objects.requireNonNull(context, "context");
             return this;
         }
 
@@ -284,14 +306,15 @@ public final class Client {
          * @throws IllegalArgumentException the file cannot be read, or has no certificate
          */
         public Builder authority(Path file) {
-            return tls(Authority.trusted(file));
+            return tls(Authority.trusted(Objects.requireNonNull(file, "file")));
         }
 
         /**
          * How long a connection may take.
          *
-         * @param time 5 s by default
+         * @param time 5 s by default; a millisecond to 24 days
          * @return this
+         * @throws IllegalArgumentException the time is none of these
          */
         public Builder connectMax(Duration time) {
             connectMax = positive(time);
@@ -301,11 +324,25 @@ public final class Client {
         /**
          * How long an answer may pause. Streams have heartbeats, and a time of their own.
          *
-         * @param time 30 s by default
+         * @param time 30 s by default; a millisecond to 24 days
          * @return this
+         * @throws IllegalArgumentException the time is none of these
          */
         public Builder silenceMax(Duration time) {
             silenceMax = positive(time);
+            return this;
+        }
+
+        /**
+         * How long reading an answer may take as a whole, or an event of a stream, or a part of a range. A khz that sends a byte now and
+         * then is not silent.
+         *
+         * @param time 5 minutes by default; a millisecond to 24 days
+         * @return this
+         * @throws IllegalArgumentException the time is none of these
+         */
+        public Builder answerMax(Duration time) {
+            answerMax = positive(time);
             return this;
         }
 
@@ -314,12 +351,13 @@ public final class Client {
          *
          * @param bytes 64 MiB by default
          * @return this
+         * @throws IllegalArgumentException it is below 1
          */
         public Builder answerBytesMax(int bytes) {
             if (bytes < 1) {
                 throw new IllegalArgumentException("an answer has some bytes, and not " + bytes);
             }
-            answerMax = bytes;
+            answerBytes = bytes;
             return this;
         }
 
@@ -327,11 +365,11 @@ public final class Client {
          * Makes the client. Does not connect yet.
          *
          * @return the client
-         * @throws IllegalArgumentException the address cannot be read
+         * @throws IllegalArgumentException the address cannot be read, or its port is not between 1 and 65,535
          */
         public Client build() {
-            int connectMillis = (int) connectMax.toMillis();
-            return new Client(Door.at(address, context(), token, connectMillis, (int) silenceMax.toMillis()), answerMax);
+            Door.Times times = new Door.Times((int) connectMax.toMillis(), (int) silenceMax.toMillis(), answerMax.toNanos());
+            return new Client(Door.at(address, context(), token, times), answerBytes);
         }
 
         private SSLContext context() {
@@ -343,7 +381,9 @@ public final class Client {
         }
 
         private static Duration positive(Duration time) {
-            if (time.toMillis() < 1 || time.toMillis() > Integer.MAX_VALUE) {
+            Objects.requireNonNull(time, "time");
+            // A huge time has more milliseconds than fit into a long.
+            if (time.compareTo(TIME_MIN) < 0 || time.compareTo(TIME_MAX) > 0) {
                 throw new IllegalArgumentException("a time is a millisecond or more, at most 24 days, and not " + time);
             }
             return time;

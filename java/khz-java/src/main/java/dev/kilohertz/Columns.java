@@ -53,6 +53,12 @@ public final class Columns {
         return series.all();
     }
 
+    /** Node, rate and names of the series. */
+    @Override
+    public String toString() {
+        return node + " at " + rate + ": " + series().stream().map(Series::name).toList();
+    }
+
     /**
      * Where a series is.
      *

@@ -1,6 +1,7 @@
 package dev.kilohertz;
 
 import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
@@ -25,6 +26,7 @@ public final class Definition {
 
     private final Publisher publisher;
     private final Kind kind;
+    private final Set<String> labels = new HashSet<>();
     private SeriesName name;
     private String unit = "count";
     private String help = "";
@@ -32,6 +34,7 @@ public final class Definition {
     private boolean isFloat;
 
     Definition(Publisher publisher, String name, Kind kind) {
+        Objects.requireNonNull(name, "name");
         String full = name.startsWith(PREFIX) ? name : PREFIX + name;
         if (full.length() > NAME_BYTES_MAX || !NAME.matcher(full).matches()) {
             throw new IllegalArgumentException("'" + name + "' is not a name: write lower-case words with dots between them, with at most "
@@ -49,21 +52,27 @@ public final class Definition {
      * @return this
      */
     public Definition instance(String text) {
+        Objects.requireNonNull(text, "text");
         check(text, INSTANCE_BYTES_MAX, "the name of an instance");
         name = new SeriesName(name.metric(), text, name.labels());
         return this;
     }
 
     /**
-     * Tells it from other numbers of this name by a label, of which there may be 64.
+     * Tells it from other numbers of this name by a label, of which there may be 64, each given once.
      *
      * @param label letters, digits and {@code _}; not {@code part}, {@code instance} or {@code job}
      * @param value any characters but NUL; all labels together have 4,096 bytes at most
      * @return this
      */
     public Definition label(String label, String value) {
+        Objects.requireNonNull(label, "label");
+        Objects.requireNonNull(value, "value");
         if (!LABEL.matcher(label).matches() || LABELS_TAKEN.contains(label)) {
             throw new IllegalArgumentException("a label cannot be called '" + label + "': use letters, digits and _, and not part, instance or job");
+        }
+        if (!labels.add(label)) {
+            throw new IllegalArgumentException("the label '" + label + "' is given twice: it has one value");
         }
         check(value, LABEL_BYTES_MAX, "the value of a label");
         name = name.label(label, value);
@@ -82,6 +91,7 @@ public final class Definition {
      * @return this
      */
     public Definition unit(String word) {
+        Objects.requireNonNull(word, "word");
         if (!UNITS.contains(word)) {
             throw new IllegalArgumentException("'" + word + "' is no unit of khz: write one of " + UNITS.stream().sorted().toList());
         }
@@ -96,6 +106,7 @@ public final class Definition {
      * @return this
      */
     public Definition help(String text) {
+        Objects.requireNonNull(text, "text");
         check(text, HELP_BYTES_MAX, "help");
         if (text.codePoints().anyMatch(Character::isISOControl)) {
             throw new IllegalArgumentException("help is one line without control characters");
@@ -133,6 +144,8 @@ public final class Definition {
      *
      * @return the number, without a value
      * @throws PublishException the node has no room for another number
+     * @throws IllegalArgumentException it contradicts another number of this publisher: it is defined twice, its kind, unit, type or places are
+     *     not those of its name, its name has an instance here and none there, or would be another's at Prometheus
      */
     public Published define() {
         return defined(null);
@@ -144,9 +157,10 @@ public final class Definition {
      * @param source gives the present value; it is called by the thread that sends, so it must not wait
      * @return the number
      * @throws PublishException the node has no room for another number
+     * @throws IllegalArgumentException as {@link #define()}
      */
     public Published define(LongSupplier source) {
-        Objects.requireNonNull(source);
+        Objects.requireNonNull(source, "source");
         return defined(number -> number.set(source.getAsLong()));
     }
 
@@ -156,9 +170,10 @@ public final class Definition {
      * @param source gives the present value; it is called by the thread that sends, so it must not wait
      * @return the number
      * @throws PublishException the node has no room for another number
+     * @throws IllegalArgumentException as {@link #define()}
      */
     public Published define(DoubleSupplier source) {
-        Objects.requireNonNull(source);
+        Objects.requireNonNull(source, "source");
         return floating().defined(number -> number.set(source.getAsDouble()));
     }
 
@@ -175,14 +190,17 @@ public final class Definition {
                     + Publisher.DATAGRAM_BYTES + " bytes: shorten them");
         }
         ValueType type = isFloat ? ValueType.FLOAT : kind == Kind.COUNTER ? ValueType.UNSIGNED : ValueType.SIGNED;
-        Published number = new Published(spelled, options.toString(), end, type, places, source);
-        publisher.add(number, name.metric(), spelled);
+        Published number = new Published(spelled, options.toString(), end, kind, type, places, source);
+        publisher.add(number, name, new PublishedNames.Declared(kind, unit, type, isFloat ? 0 : places));
         return number;
     }
 
     private static void check(String text, int bytesMax, String what) {
         if (bytes(text) > bytesMax || text.indexOf(0) >= 0) {
             throw new IllegalArgumentException(what + " has at most " + bytesMax + " bytes, and no NUL");
+        }
+        if (text.codePoints().anyMatch(c -> c >= Character.MIN_SURROGATE && c <= Character.MAX_SURROGATE)) {
+            throw new IllegalArgumentException(what + " has half of a character (a lone surrogate), which cannot be sent: take whole ones");
         }
     }
 

@@ -1,6 +1,7 @@
 package dev.kilohertz;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.ConnectException;
 import java.net.SocketTimeoutException;
 import java.net.URI;
@@ -17,6 +18,7 @@ import javax.net.ssl.SSLException;
 /** Where a khz listens, and how this program shows who it is. Each request has a connection of its own. */
 final class Door {
     private static final int PORT = 7070;
+    private static final int PORT_MAX = 65_535;
     private static final int REFUSAL_BYTES_MAX = 64 << 10;
 
     private final String address;
@@ -25,25 +27,32 @@ final class Door {
     private final int port;
     private final SSLContext tls;
     private final String token;
-    private final int connectMillis;
-    private final int silenceMillis;
+    private final Times times;
 
-    private Door(String address, Path socket, String host, int port, SSLContext tls, String token, int connectMillis, int silenceMillis) {
+    private Door(String address, Path socket, String host, int port, SSLContext tls, String token, Times times) {
         this.address = address;
         this.socket = socket;
         this.host = host;
         this.port = port;
         this.tls = tls;
         this.token = token;
-        this.connectMillis = connectMillis;
-        this.silenceMillis = silenceMillis;
+        this.times = times;
     }
 
+    /**
+     * How long a khz may take.
+     *
+     * @param connectMillis to accept a connection
+     * @param silenceMillis between two bytes
+     * @param answerNanos for the whole of an answer, or of an event or part of it
+     */
+    record Times(int connectMillis, int silenceMillis, long answerNanos) {}
+
     /** The door at an address: {@code http://HOST:PORT}, {@code https://HOST:PORT}, {@code unix:PATH}. */
-    static Door at(String address, SSLContext tls, String token, int connectMillis, int silenceMillis) {
+    static Door at(String address, SSLContext tls, String token, Times times) {
         if (address.startsWith("unix:")) {
             Path socket = Path.of(address.substring("unix:".length()));
-            return new Door(address, socket, "localhost", 0, null, token, connectMillis, silenceMillis);
+            return new Door(address, socket, "localhost", 0, null, token, times);
         }
         URI uri = parsed(address);
         boolean isSecret = uri.getScheme().equals("https");
@@ -54,7 +63,11 @@ final class Door {
             throw new IllegalArgumentException("everybody on the way to " + address + " could read the token: use https://");
         }
         int port = uri.getPort() < 0 ? PORT : uri.getPort();
-        return new Door(address, null, uri.getHost(), port, isSecret ? tls : null, token, connectMillis, silenceMillis);
+        if (port < 1 || port > PORT_MAX) {
+            throw new IllegalArgumentException("the address " + address + " has port " + port + ", and ports are 1 to " + PORT_MAX
+                    + ": give the one of khz's --listen (" + PORT + " by default)");
+        }
+        return new Door(address, null, uri.getHost(), port, isSecret ? tls : null, token, times);
     }
 
     private static boolean isLoopback(String host) {
@@ -93,10 +106,10 @@ final class Door {
     Answer ask(String method, String path, byte[] body) {
         Connection connection = null;
         try {
-            connection = socket == null ? TcpConnection.open(host, port, tls, connectMillis) : local();
-            connection.setSilenceMax(silenceMillis);
+            connection = socket == null ? TcpConnection.open(host, port, tls, times.connectMillis) : local();
+            connection.setSilenceMax(times.silenceMillis);
             connection.write(request(method, path, body));
-            Answer answer = new Answer(connection);
+            Answer answer = new Answer(connection, new ReadTime(times.answerNanos));
             if (answer.status() / 100 != 2) {
                 try (answer) {
                     throw refusal(answer);
@@ -106,16 +119,17 @@ final class Door {
         } catch (IOException e) {
             close(connection);
             throw gone(e);
-        } catch (MalformedException e) {
+        } catch (RuntimeException e) {
             close(connection);
             throw e;
         }
     }
 
-    private Connection local() {
+    private Connection local() throws InterruptedIOException {
         try {
-            return LocalConnection.open(socket, connectMillis);
+            return LocalConnection.open(socket, times.connectMillis);
         } catch (IOException e) {
+            Connection.checkInterrupt();
             throw new UnreachableException("no khz listens at the socket " + socket + " (" + e.getMessage() + "): is it running, and is this its --run-dir?", e);
         }
     }
@@ -139,32 +153,38 @@ final class Door {
         return whole;
     }
 
-    private RefusedException refusal(Answer answer) throws IOException {
-        byte[] body = answer.readNBytes(REFUSAL_BYTES_MAX);
-        String sentence = null;
-        String shown = null;
-        if (body.length > 0 && body[0] == '{') {
-            JsonReader json = new JsonReader(body, 0, body.length);
-            json.beginObject();
-            for (String key = json.key(); key != null; key = json.key()) {
-                switch (key) {
-                    case "error" -> sentence = json.textOrNull();
-                    case "shown" -> shown = json.textOrNull();
-                    default -> json.skip();
-                }
-            }
+    /** What a status beyond 2xx means: a khz refuses with a sentence, and what has none comes from another program. */
+    private KhzException refusal(Answer answer) throws IOException {
+        int status = answer.status();
+        Refusal said = Refusal.read(answer.readNBytes(REFUSAL_BYTES_MAX));
+        Duration wait = wait(answer.field("retry-after", ""));
+        if (status >= 400 && said.sentence() != null) {
+            return new RefusedException(status, said.sentence(), said.shown(), wait);
         }
-        if (sentence == null) {
-            sentence = address + " answers with status " + answer.status() + " and no sentence: does a khz listen there?";
-        }
-        String after = answer.field("retry-after", "");
-        Duration wait = after.matches("[0-9]{1,9}") ? Duration.ofSeconds(Long.parseLong(after)) : null;
-        return new RefusedException(answer.status(), sentence, shown, wait);
+        String what = address + " answers with status " + status + ", without a sentence of a khz";
+        return switch (status) {
+            case 401, 403 -> new RefusedException(status, what + ": a proxy in between wants to know who asks. Name the khz itself, or let the proxy pass "
+                    + "its requests", null, null);
+            case 429 -> new RefusedException(status, what + ": a proxy in between limits requests. Ask less often, or name the khz itself", null, wait);
+            case 502, 503, 504 -> new UnreachableException(what + ": the khz behind this proxy does not answer. Is it running?");
+            default -> new MalformedException(status / 100 == 3
+                    ? what + ": it sends to another address (" + answer.field("location", "not named") + "), and a khz never does. Name the khz itself"
+                    : what + ": does a khz listen there, or another program?");
+        };
+    }
+
+    private static Duration wait(String retryAfter) {
+        return retryAfter.matches("[0-9]{1,9}") ? Duration.ofSeconds(Long.parseLong(retryAfter)) : null;
     }
 
     /** What went wrong on the way, and what to do. */
-    UnreachableException gone(IOException e) {
+    KhzException gone(IOException e) {
+        if (Connection.isInterrupt(e)) {
+            return new InterruptedWaitException("this thread was interrupted while it waited for the khz at " + address
+                    + ": its interrupt status is still set, and every request will end so until it is cleared", e);
+        }
         String what = switch (e) {
+            case ReadTime.OverException over -> "sends too slowly (" + over.getMessage() + "): ask for less, or allow more with answerMax()";
             case SocketTimeoutException timeout -> "says nothing (" + timeout.getMessage() + "): is it stopped, or the network down?";
             case UnknownHostException unknown -> "has a host name that nobody knows: check the name";
             case ConnectException refused -> "takes no connection (" + refused.getMessage() + "): is khz running there, and is this its --listen address?";

@@ -18,7 +18,7 @@ final class EventPublisher implements Flow.Publisher<Event> {
 
     @Override
     public void subscribe(Flow.Subscriber<? super Event> subscriber) {
-        Objects.requireNonNull(subscriber);
+        Objects.requireNonNull(subscriber, "subscriber");
         Delivery delivery = new Delivery(client, subscription, subscriber);
         Thread.ofVirtual().name("khz-stream").start(delivery);
     }

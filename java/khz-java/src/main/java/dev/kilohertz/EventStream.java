@@ -26,13 +26,20 @@ public final class EventStream implements Iterable<Event>, AutoCloseable {
     private final LineReader lines;
     private final RowDecoder decoder = new RowDecoder();
     private final Queue<Event> events = RowDecoder.queue();
+    private final long eventMax;
     private String name = "message";
+    /** How many bytes the present event has until now, and whether it had its data. */
+    private long eventBytes;
+    private boolean hasData;
     private volatile boolean isClosed;
 
     EventStream(Door door, Answer answer, int lineMax) {
         this.door = door;
         this.answer = answer;
-        this.lines = new LineReader(answer, lineMax);
+        this.lines = new LineReader(answer, lineMax, Answer.TAKE_LESS, answer.time());
+        this.eventMax = lineMax;
+        // Each event has this time, and there is no end of events.
+        answer.time().end();
         try {
             answer.setSilenceMax(silence(answer.field("khz-heartbeat", "")));
         } catch (IOException e) {
@@ -50,6 +57,8 @@ public final class EventStream implements Iterable<Event>, AutoCloseable {
      * @return empty after {@link #close}
      * @throws UnreachableException the khz is gone, or says nothing any more
      * @throws RefusedException the khz has ended the stream; the message says why
+     * @throws MalformedException what comes is no stream of a khz
+     * @throws InterruptedWaitException this thread was interrupted; the stream is over
      */
     public Optional<Event> next() {
         while (events.isEmpty()) {
@@ -67,6 +76,8 @@ public final class EventStream implements Iterable<Event>, AutoCloseable {
      * @return empty after {@link #close}
      * @throws UnreachableException as {@link #next}
      * @throws RefusedException as {@link #next}
+     * @throws MalformedException as {@link #next}
+     * @throws InterruptedWaitException as {@link #next}
      */
     public Optional<Row> nextRow() {
         for (Optional<Event> event = next(); event.isPresent(); event = next()) {
@@ -86,6 +97,7 @@ public final class EventStream implements Iterable<Event>, AutoCloseable {
             if (lines.next()) {
                 return true;
             }
+            checkIsEvents(lines.unfinished());
             throw new EOFException("the connection ended");
         } catch (IOException e) {
             if (isClosed) {
@@ -98,13 +110,42 @@ public final class EventStream implements Iterable<Event>, AutoCloseable {
     /** One line of a server-sent event. khz writes an event's data in one line. */
     private void takeLine() {
         int from = lines.from();
+        if (lines.end() == from) {
+            endEvent();
+            return;
+        }
+        // Its time goes on until it is whole.
+        answer.time().begin();
+        eventBytes += lines.end() - from;
+        if (eventBytes > eventMax) {
+            throw new MalformedException("an event of the stream has no end within " + eventMax + " bytes: " + Answer.TAKE_LESS);
+        }
+        checkIsEvents(lines.bytes()[from]);
         if (starts("data:")) {
+            if (hasData) {
+                throw new MalformedException("an event of the stream has several lines of data, and a khz writes one: does a khz answer at "
+                        + door.address() + "?");
+            }
+            hasData = true;
             decoder.decode(name, new JsonReader(lines.bytes(), from + "data:".length(), lines.end()), events);
         } else if (starts("event:")) {
             name = lines.text().substring("event:".length()).strip();
-        } else if (lines.end() == from) {
-            name = "message";
         }
+    }
+
+    /** No line of a stream of events begins as JSON or a page does. */
+    private void checkIsEvents(byte first) {
+        if (first == '{' || first == '[' || first == '<') {
+            throw new MalformedException("what comes is " + (first == '<' ? "a page" : "JSON") + " and no stream of events: does a khz answer at " + door.address()
+                    + "?");
+        }
+    }
+
+    private void endEvent() {
+        name = "message";
+        eventBytes = 0;
+        hasData = false;
+        answer.time().end();
     }
 
     private boolean starts(String word) {

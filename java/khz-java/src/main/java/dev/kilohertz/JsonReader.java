@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 final class JsonReader {
     private static final int DEPTH_MAX = 64;
     private static final int SHOWN_MAX = 40;
+    private static final int WHOLE_CHARS_MAX = 20;
 
     private final byte[] bytes;
     private final int end;
@@ -93,19 +94,26 @@ final class JsonReader {
         return isTrue;
     }
 
-    /** A whole number. */
+    /** A whole number of 64 bits. */
     long number() {
         peek();
         int from = at;
-        while (at < end && (bytes[at] >= '0' && bytes[at] <= '9' || bytes[at] == '-')) {
-            at++;
-        }
+        skipNumber();
         try {
-            return Long.parseLong(new String(bytes, from, Math.min(at - from, SHOWN_MAX), StandardCharsets.US_ASCII));
+            if (isWhole(from)) {
+                return Long.parseLong(new String(bytes, from, at - from, StandardCharsets.US_ASCII));
+            }
         } catch (NumberFormatException e) {
-            at = from;
-            throw wrong("a whole number was expected");
+            // It is none, or has more than 64 bits.
         }
+        at = from;
+        throw wrong("a whole number of 64 bits was expected");
+    }
+
+    /** False for what is too long for a number of 64 bits, or begins with zeros or a plus, which JSON does not have. */
+    private boolean isWhole(int from) {
+        int digits = bytes[from] == '-' ? from + 1 : from;
+        return at - from <= WHOLE_CHARS_MAX && bytes[from] != '+' && (at - digits == 1 || at > digits && bytes[digits] != '0');
     }
 
     String text() {

@@ -5,21 +5,26 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Splits bytes into lines, each of which lies whole in {@link #bytes} until the next one is read. A line has a longest length. */
+/** Splits bytes into lines, each of which lies whole in {@link #bytes} until the next one is read. A line has a longest length and time. */
 final class LineReader {
     private static final int FIRST_BYTES = 16 << 10;
 
     private final InputStream in;
     private final int lineMax;
+    private final String advice;
+    private final ReadTime time;
     private byte[] buffer = new byte[FIRST_BYTES];
     private int filled;
     private int next;
     private int from;
     private int end;
 
-    LineReader(InputStream in, int lineMax) {
+    /** {@code advice}: what to do if a line is longer than {@code lineMax}. {@code time} begins with the first byte of a line. */
+    LineReader(InputStream in, int lineMax, String advice, ReadTime time) {
         this.in = in;
         this.lineMax = lineMax;
+        this.advice = advice;
+        this.time = time;
     }
 
     /** Reads the next line; false at the end. What stands there without a line end is no line. */
@@ -36,6 +41,9 @@ final class LineReader {
             }
             searched = filled - next;
             makeRoom();
+            if (filled > next) {
+                time.begin();
+            }
             int read = in.read(buffer, filled, buffer.length - filled);
             if (read < 0) {
                 return false;
@@ -52,8 +60,7 @@ final class LineReader {
         }
         if (filled == buffer.length) {
             if (buffer.length >= lineMax) {
-                throw new MalformedException("a line of the answer is longer than " + lineMax
-                        + " bytes: select fewer series or a shorter time, or allow more with answerBytesMax()");
+                throw new MalformedException("a line of the answer is longer than " + lineMax + " bytes: " + advice);
             }
             buffer = Arrays.copyOf(buffer, (int) Math.min(lineMax, buffer.length * 2L));
         }
@@ -65,6 +72,16 @@ final class LineReader {
         System.arraycopy(buffer, next, into, at, taken);
         next += taken;
         return taken;
+    }
+
+    /** After the end: the first byte of what stands there without a line end; 0: nothing does. */
+    byte unfinished() {
+        return filled > next ? buffer[next] : 0;
+    }
+
+    /** The same, whole. */
+    byte[] unfinishedBytes() {
+        return Arrays.copyOfRange(buffer, next, filled);
     }
 
     byte[] bytes() {

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
@@ -26,6 +27,7 @@ public final class LiveSnapshot implements AutoCloseable {
     private static final String NOT_CHECKED = "nobody has asked yet";
 
     private final Supplier<Snapshot> opened;
+    private final Function<Path, String> others;
     private final long staleMillis;
     private Snapshot snapshot;
     private volatile Snapshot live;
@@ -33,15 +35,16 @@ public final class LiveSnapshot implements AutoCloseable {
     private volatile long checkedNanos;
     private boolean isClosed;
 
-    private LiveSnapshot(Supplier<Snapshot> opened, Duration staleAfter) {
+    private LiveSnapshot(Supplier<Snapshot> opened, Function<Path, String> others, Duration staleAfter) {
         this.opened = opened;
+        this.others = others;
         // ChronoUnit.FOREVER has more milliseconds than fit into a long.
         this.staleMillis = staleAfter.compareTo(STALE_MAX) > 0 ? Long.MAX_VALUE : staleAfter.toMillis();
         this.checkedNanos = System.nanoTime() - CHECK_NANOS;
     }
 
     /**
-     * The snapshot of this machine's agent.
+     * The snapshot of this machine's agent, found as by {@link Snapshot#local}.
      *
      * @return it, whether an agent runs or not
      */
@@ -56,7 +59,11 @@ public final class LiveSnapshot implements AutoCloseable {
      * @return it, whether an agent runs or not
      */
     public static LiveSnapshot local(Duration staleAfter) {
-        return new LiveSnapshot(Snapshot::local, checked(staleAfter));
+        return local(Places.here(), staleAfter);
+    }
+
+    static LiveSnapshot local(Places places, Duration staleAfter) {
+        return new LiveSnapshot(() -> Snapshot.local(places), places::othersThan, checked(staleAfter));
     }
 
     /**
@@ -77,11 +84,12 @@ public final class LiveSnapshot implements AutoCloseable {
      * @return it, whether an agent runs or not
      */
     public static LiveSnapshot at(Path path, Duration staleAfter) {
-        Objects.requireNonNull(path);
-        return new LiveSnapshot(() -> Snapshot.open(path), checked(staleAfter));
+        Objects.requireNonNull(path, "path");
+        return new LiveSnapshot(() -> Snapshot.open(path), _ -> "", checked(staleAfter));
     }
 
     private static Duration checked(Duration staleAfter) {
+        Objects.requireNonNull(staleAfter, "staleAfter");
         if (staleAfter.isNegative() || staleAfter.isZero()) {
             throw new IllegalArgumentException("an agent cannot be dead after " + staleAfter + ": give a time above zero, such as 10 s");
         }
@@ -154,9 +162,15 @@ public final class LiveSnapshot implements AutoCloseable {
                 snapshot = opened.get();
             }
             // A program that reads for months allocates nothing here.
-            long ageMillis = System.currentTimeMillis() - snapshot.newestNanos() / NANOS_A_MILLISECOND;
+            long ageMillis = ageMillis();
             if (ageMillis > staleMillis) {
-                setDead("the agent of " + snapshot.node() + " has gathered nothing for " + ageMillis / MILLIS_A_SECOND + " s: start 'khz agent' again");
+                // An agent with another name may have been started since.
+                snapshot.search();
+                ageMillis = ageMillis();
+            }
+            if (ageMillis > staleMillis) {
+                setDead("the agent of " + snapshot.node() + " has gathered nothing for " + ageMillis / MILLIS_A_SECOND + " s: start 'khz agent' again"
+                        + others.apply(snapshot.mapped().path()));
             } else {
                 live = snapshot;
                 problem = "";
@@ -166,6 +180,10 @@ public final class LiveSnapshot implements AutoCloseable {
             setDead(e.getMessage());
         }
         checkedNanos = System.nanoTime();
+    }
+
+    private long ageMillis() {
+        return System.currentTimeMillis() - snapshot.newestNanos() / NANOS_A_MILLISECOND;
     }
 
     private void setDead(String why) {

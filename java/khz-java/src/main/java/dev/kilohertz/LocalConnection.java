@@ -35,6 +35,7 @@ final class LocalConnection extends Connection {
     static LocalConnection open(Path socket, int connectMillis) throws IOException {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(connectMillis);
         while (true) {
+            checkInterrupt();
             SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
             try {
                 channel.configureBlocking(false);
@@ -66,7 +67,7 @@ final class LocalConnection extends Connection {
     }
 
     @Override
-    void write(byte[] bytes) throws IOException {
+    void send(byte[] bytes) throws IOException {
         ByteBuffer rest = ByteBuffer.wrap(bytes);
         key.interestOps(SelectionKey.OP_WRITE);
         while (rest.hasRemaining()) {
@@ -83,7 +84,7 @@ final class LocalConnection extends Connection {
     }
 
     @Override
-    public int read(byte[] into, int from, int length) throws IOException {
+    int receive(byte[] into, int from, int length) throws IOException {
         try {
             while (true) {
                 int read = channel.read(ByteBuffer.wrap(into, from, length));
@@ -107,9 +108,7 @@ final class LocalConnection extends Connection {
             if (System.nanoTime() - end >= 0) {
                 throw new SocketTimeoutException("nothing came for " + silenceMillis + " ms");
             }
-            if (Thread.currentThread().isInterrupted()) {
-                throw new SocketException("the waiting thread was interrupted");
-            }
+            checkInterrupt();
         }
         selector.selectedKeys().clear();
     }

@@ -12,18 +12,21 @@ final class NodesDecoder {
 
     static List<Node> decode(JsonReader json) {
         List<Node> nodes = new ArrayList<>();
+        boolean hasStatus = false;
         json.beginObject();
         for (String key = json.key(); key != null; key = json.key()) {
             if (!key.equals("status")) {
                 json.skip();
                 continue;
             }
+            hasStatus = true;
             json.beginArray();
             while (json.more()) {
                 nodes.add(node(json));
             }
         }
         json.end();
+        AnswerDecoder.checkHas(hasStatus, "status");
         return nodes;
     }
 
@@ -52,7 +55,7 @@ final class NodesDecoder {
                 case "address" -> address = text(json);
                 case "version" -> version = json.text();
                 case "clock_offset" -> clockOffset = span(json);
-                case "problem" -> problem = text(json);
+                case "problem" -> problem = text(json).map(Printable::line);
                 case "hub" -> hub = text(json);
                 case "lanes" -> lanes = lanes(json);
                 default -> json.skip();

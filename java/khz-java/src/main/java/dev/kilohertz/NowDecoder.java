@@ -12,10 +12,12 @@ final class NowDecoder {
         List<Sample> samples = new ArrayList<>();
         List<String> missing = List.of();
         Misses misses = Misses.NONE;
+        boolean hasNodes = false;
         json.beginObject();
         for (String key = json.key(); key != null; key = json.key()) {
             switch (key) {
                 case "nodes" -> {
+                    hasNodes = true;
                     json.beginArray();
                     while (json.more()) {
                         node(json, samples);
@@ -27,6 +29,7 @@ final class NowDecoder {
             }
         }
         json.end();
+        AnswerDecoder.checkHas(hasNodes, "nodes");
         return new Now(samples, missing, misses);
     }
 
@@ -60,7 +63,7 @@ final class NowDecoder {
         for (String key = json.key(); key != null; key = json.key()) {
             switch (key) {
                 case "stamp" -> time = AnswerDecoder.time(json);
-                case "value" -> reading = new Reading.Value(json.text());
+                case "value" -> reading = AnswerDecoder.value(json.text());
                 case "info" -> reading = new Reading.Labels(AnswerDecoder.labels(json));
                 case "absent" -> reading = new Reading.Absent(json.text());
                 case "failed" -> reading = new Reading.Failed(json.text());

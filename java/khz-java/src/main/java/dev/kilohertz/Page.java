@@ -7,7 +7,9 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -45,6 +47,8 @@ final class Page {
 
     /** Maps the file at this path. */
     static Page open(Path path) {
+        // An interrupted thread would close the channel that it reads, and nothing here waits.
+        boolean isInterrupted = Thread.interrupted();
         try {
             for (int i = 0; i < OPENS; i++) {
                 Object key = keyOf(path);
@@ -53,13 +57,21 @@ final class Page {
                     if (key.equals(keyOf(path))) {
                         return page;
                     }
+                } catch (ClosedByInterruptException e) {
+                    isInterrupted |= Thread.interrupted();
                 }
             }
             throw new SnapshotException(path + " is replaced all the time: do two agents of one node name run here?");
         } catch (NoSuchFileException e) {
             throw new SnapshotException("there is no snapshot " + path + ": is 'khz agent' or 'khz' running on this machine?", e);
+        } catch (AccessDeniedException e) {
+            throw new SnapshotException("this user may not read the snapshot " + path + ": the agent's user and group may (mode 0640). Add this user to that group", e);
         } catch (IOException e) {
-            throw new SnapshotException("cannot read the snapshot " + path + " (" + e + "): the agent's group may read it, mode 0640", e);
+            throw new SnapshotException("cannot read the snapshot " + path + " (" + e + ")", e);
+        } finally {
+            if (isInterrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 
@@ -102,6 +114,10 @@ final class Page {
 
     String node() {
         return node;
+    }
+
+    Path path() {
+        return path;
     }
 
     /** True when this is no longer the file of a running agent: open the path again. No system call. */

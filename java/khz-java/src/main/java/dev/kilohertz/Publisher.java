@@ -4,12 +4,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
@@ -42,18 +43,21 @@ public final class Publisher implements AutoCloseable {
     static final int DATAGRAM_BYTES = 8_192;
     /** The most lines of a datagram that an agent takes. */
     private static final int DATAGRAM_LINES = 64;
+    private static final Duration PERIOD_MIN = Duration.ofMillis(1);
+    private static final Duration PERIOD_MAX = Duration.ofDays(1);
+    private static final String FAILED = "sending failed, and is tried again at the next time";
     private static final String SOCKET = "publish.sock";
 
     private final List<Path> places;
     private final LocalDatagrams socket = new LocalDatagrams(DATAGRAM_BYTES);
     private final List<Published> numbers = new ArrayList<>();
-    private final Set<String> names = new HashSet<>();
-    private final Set<String> series = new HashSet<>();
+    private final PublishedNames names = new PublishedNames();
     private final byte[] datagram = new byte[DATAGRAM_BYTES];
     private final List<Published.Waiting> lines = new ArrayList<>();
     private int length;
     private String problem;
-    private ScheduledExecutorService timer;
+    private ScheduledExecutorService executor;
+    private Future<?> timer;
     private boolean isClosed;
 
     private Publisher(List<Path> places) {
@@ -62,13 +66,14 @@ public final class Publisher implements AutoCloseable {
     }
 
     /**
-     * For the agent of this machine, wherever its run directory is. The agent need not run yet.
+     * For the agent of this machine, wherever its run directory is: {@code KHZ_RUN_DIR} if the environment has it, else a usual one. The agent
+     * need not run yet.
      *
      * @return a publisher without numbers
      * @throws PublishException this JVM cannot make the socket
      */
     public static Publisher local() {
-        return new Publisher(Places.runDirectories().stream().map(path -> path.resolve(SOCKET)).toList());
+        return new Publisher(Places.here().runDirectories().stream().map(path -> path.resolve(SOCKET)).toList());
     }
 
     /**
@@ -79,6 +84,7 @@ public final class Publisher implements AutoCloseable {
      * @throws PublishException this JVM cannot make the socket, or the path is longer than the kernel takes
      */
     public static Publisher at(Path path) {
+        Objects.requireNonNull(path, "path");
         boolean isSocket = path.endsWith(SOCKET) && !Files.isDirectory(path);
         return new Publisher(List.of(isSocket ? path : path.resolve(SOCKET)));
     }
@@ -103,19 +109,11 @@ public final class Publisher implements AutoCloseable {
         return new Definition(this, name, Kind.COUNTER);
     }
 
-    synchronized void add(Published number, String name, String spelled) {
+    synchronized void add(Published number, SeriesName name, PublishedNames.Declared said) {
         if (isClosed) {
             throw new IllegalStateException("this publisher is closed: make another one");
         }
-        if (!series.add(spelled)) {
-            throw new IllegalArgumentException(spelled + " is defined twice: give one of them another label, or keep the first");
-        }
-        if (names.size() == NAMES_MAX && !names.contains(name) || numbers.size() == SERIES_MAX) {
-            series.remove(spelled);
-            throw new PublishException("there is no room for " + spelled + ": a node takes " + NAMES_MAX + " names and " + SERIES_MAX
-                    + " series. Use the same few names for all jobs");
-        }
-        names.add(name);
+        names.add(name, number.name(), said);
         numbers.add(number);
     }
 
@@ -123,13 +121,15 @@ public final class Publisher implements AutoCloseable {
      * Sends the newest value of each number that was set since the last time, and asks the sources of the others. Never waits.
      *
      * @return true if all were handed to the agent; false if none runs or it is busy: the values wait for the next call, and
-     *     {@link #problem} says why
+     *     {@link #problem} says why. A source that throws, an {@code Error} too, leaves out its own number only
      */
     public synchronized boolean send() {
         if (isClosed) {
             throw new IllegalStateException("this publisher is closed: make another one");
         }
         problem = null;
+        // An error may have ended the last call in the middle.
+        discard();
         for (Published number : numbers) {
             Published.Waiting waiting = waiting(number);
             if (waiting != null && !add(waiting)) {
@@ -141,11 +141,29 @@ public final class Publisher implements AutoCloseable {
 
     private Published.Waiting waiting(Published number) {
         try {
-            return number.waiting();
-        } catch (RuntimeException e) {
-            // A source of the program failed: its number is absent, and the others are not.
-            problem = "the source of " + number.name() + " failed: " + e;
+            Published.Waiting waiting = number.waiting();
+            if (waiting == null || waiting.isTimely(Instant.now())) {
+                return waiting;
+            }
+            // An agent would drop it, and tell nobody.
+            waiting.sent();
+            problem = "the value of " + number.name() + " was measured at " + waiting.time() + ", which is too long ago for an agent (10 minutes) or "
+                    + "ahead of the clock: it was left out";
             return null;
+        } catch (Exception | Error e) {
+            // A source of the program failed, with an exception, an assertion or a stack that overflowed: its number is absent, and the others
+            // are not. A source in Kotlin or Scala may also throw what is checked in Java.
+            problem = "the source of " + number.name() + " failed: " + said(e);
+            return null;
+        }
+    }
+
+    /** What a source has thrown, in words. Its own words may fail too. */
+    private static String said(Throwable thrown) {
+        try {
+            return Printable.line(String.valueOf(thrown));
+        } catch (RuntimeException | Error e) {
+            return thrown.getClass().getName();
         }
     }
 
@@ -168,8 +186,7 @@ public final class Publisher implements AutoCloseable {
         if (isSent) {
             lines.forEach(Published.Waiting::sent);
         }
-        lines.clear();
-        length = 0;
+        discard();
         return isSent;
     }
 
@@ -197,31 +214,59 @@ public final class Publisher implements AutoCloseable {
     }
 
     /**
-     * From now on calls {@link #send} by itself, in a thread of its own, until this is closed.
+     * From now on calls {@link #send} by itself, in a thread of its own, until this is closed. Nothing that a source throws ends it:
+     * {@link #problem} says what it was.
      *
-     * @param period the time between two calls: a millisecond or more; the agent looks ten times a second, and numbers older than
+     * @param period the time between two calls: a millisecond to a day; the agent looks ten times a second, and numbers older than
      *     30 s are absent
      * @throws IllegalStateException it does so already
+     * @throws IllegalArgumentException the period is shorter, or longer than a day
      */
     public synchronized void sendEvery(Duration period) {
-        if (timer != null || isClosed) {
+        Objects.requireNonNull(period, "period");
+        if (timer != null && !timer.isDone() || isClosed) {
             throw new IllegalStateException(isClosed ? "this publisher is closed" : "this publisher sends by itself already");
         }
-        if (period.toMillis() < 1) {
-            throw new IllegalArgumentException("a period is a millisecond or more, and not " + period);
+        if (period.compareTo(PERIOD_MIN) < 0 || period.compareTo(PERIOD_MAX) > 0) {
+            throw new IllegalArgumentException("a period is a millisecond to a day, and not " + period);
         }
-        timer = Executors.newSingleThreadScheduledExecutor(Thread.ofPlatform().name("khz-publisher").daemon().factory());
-        timer.scheduleAtFixedRate(this::sendByItself, 0, period.toNanos(), TimeUnit.NANOSECONDS);
+        if (executor != null) {
+            executor.shutdownNow();
+        }
+        executor = Executors.newSingleThreadScheduledExecutor(Thread.ofPlatform().name("khz-publisher").daemon().factory());
+        timer = executor.scheduleAtFixedRate(this::sendByItself, 0, period.toNanos(), TimeUnit.NANOSECONDS);
     }
 
+    /** An executor ends, without a word, what has thrown once: so this never throws. */
     private synchronized void sendByItself() {
-        if (!isClosed) {
-            send();
+        try {
+            if (!isClosed) {
+                send();
+            }
+        } catch (RuntimeException | Error e) {
+            // Such as the end of memory, which may be free again at the next time: numbers stay, and wait for it.
+            discard();
+            problem = failure(e);
         }
+    }
+
+    private static String failure(Throwable thrown) {
+        try {
+            return FAILED + ": " + said(thrown);
+        } catch (Error e) {
+            // There is no memory for this text either.
+            return FAILED;
+        }
+    }
+
+    /** Takes back what was put together, but not sent. */
+    private void discard() {
+        lines.clear();
+        length = 0;
     }
 
     /**
-     * Why the last {@link #send} did not hand over everything.
+     * Why the last {@link #send} did not hand over everything: no agent took it, a source failed, or a value had waited for too long.
      *
      * @return one sentence; empty if it did
      */
@@ -234,7 +279,7 @@ public final class Publisher implements AutoCloseable {
     public void close() {
         ScheduledExecutorService ending;
         synchronized (this) {
-            ending = timer;
+            ending = executor;
             if (!isClosed) {
                 isClosed = true;
                 socket.close();

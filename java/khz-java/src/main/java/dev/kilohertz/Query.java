@@ -20,6 +20,9 @@ final class Query {
     }
 
     static String encode(String value) {
+        if (value.codePoints().anyMatch(c -> c >= Character.MIN_SURROGATE && c <= Character.MAX_SURROGATE)) {
+            throw new IllegalArgumentException("'" + value + "' has half of a character (a lone surrogate), which cannot be asked for: take whole ones");
+        }
         StringBuilder encoded = new StringBuilder(value.length());
         for (byte b : value.getBytes(StandardCharsets.UTF_8)) {
             boolean isPlain = b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || "-._~".indexOf(b) >= 0;

@@ -4,6 +4,7 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** Which part of the past is wanted. Each method returns another one; this one stays as it is. */
 public final class Range {
@@ -22,7 +23,7 @@ public final class Range {
      * @return every reading, without points
      */
     public static Range of(String... patterns) {
-        return new Range(List.of(patterns), Map.of());
+        return new Range(List.of(Objects.requireNonNull(patterns, "patterns")), Map.of());
     }
 
     private Range with(String name, String value) {
@@ -38,7 +39,7 @@ public final class Range {
      * @return the changed range
      */
     public Range from(String time) {
-        return with("from", time);
+        return with("from", Objects.requireNonNull(time, "time"));
     }
 
     /**
@@ -48,7 +49,7 @@ public final class Range {
      * @return the changed range
      */
     public Range from(Instant time) {
-        return from(time.toString());
+        return from(Objects.requireNonNull(time, "time").toString());
     }
 
     /**
@@ -58,7 +59,7 @@ public final class Range {
      * @return the changed range
      */
     public Range to(String time) {
-        return with("to", time);
+        return with("to", Objects.requireNonNull(time, "time"));
     }
 
     /**
@@ -68,7 +69,7 @@ public final class Range {
      * @return the changed range
      */
     public Range to(Instant time) {
-        return to(time.toString());
+        return to(Objects.requireNonNull(time, "time").toString());
     }
 
     /**

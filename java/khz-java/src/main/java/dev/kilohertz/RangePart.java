@@ -39,7 +39,7 @@ public record RangePart(String node, Series series, String step, List<PastReadin
      * @param lowest the lowest value; null for labels
      * @param highest the highest value; null for labels
      * @param sum all values together; null for labels
-     * @param resets how many times the value fell
+     * @param resets how many times the value fell: for a counter, how often it began again; a gauge falls in ordinary life
      */
     public record Point(Instant time, long count, Reading first, Reading last, Reading lowest, Reading highest, Reading sum, long resets) {
         /**

@@ -27,7 +27,9 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
     RangeStream(Door door, Answer answer, int lineMax) {
         this.door = door;
         this.answer = answer;
-        this.lines = new LineReader(answer, lineMax);
+        this.lines = new LineReader(answer, lineMax, Answer.TAKE_LESS, answer.time());
+        // Each part has this time, and the answer as many parts as it likes.
+        answer.time().end();
     }
 
     /**
@@ -40,6 +42,7 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
     public Optional<RangePart> next() {
         while (!isOver) {
             if (!advance()) {
+                checkIsCut();
                 throw door.gone(new IOException("its answer broke off"));
             }
             Optional<RangePart> part = take(new JsonReader(lines.bytes(), lines.from(), lines.end()));
@@ -50,9 +53,25 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
         return Optional.empty();
     }
 
+    /** What has its own end, and not that of a line, did not break off: a khz ends each line. */
+    private void checkIsCut() {
+        byte[] rest = lines.unfinishedBytes();
+        try {
+            JsonReader json = new JsonReader(rest, 0, rest.length);
+            json.skip();
+            json.end();
+        } catch (MalformedException e) {
+            // It is not whole.
+            return;
+        }
+        throw new MalformedException("the answer of " + door.address() + " is JSON without an end of a line, and a khz ends each: does a khz answer there?");
+    }
+
     private boolean advance() {
         try {
-            return lines.next();
+            boolean isLine = lines.next();
+            answer.time().end();
+            return isLine;
         } catch (IOException e) {
             throw door.gone(e);
         }
@@ -61,8 +80,10 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
     private Optional<RangePart> take(JsonReader json) {
         RangeDecoder decoder = new RangeDecoder();
         boolean isPart = false;
+        boolean isEmpty = true;
         json.beginObject();
         for (String key = json.key(); key != null; key = json.key()) {
+            isEmpty = false;
             switch (key) {
                 case "end" -> end(json);
                 case "damage" -> damage(json.text());
@@ -74,6 +95,9 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
             }
         }
         json.end();
+        if (isEmpty) {
+            throw new MalformedException("the answer of " + door.address() + " has a line that says nothing: does a khz answer there?");
+        }
         return isPart && !isOver ? Optional.of(decoder.part()) : Optional.empty();
     }
 
@@ -91,7 +115,7 @@ public final class RangeStream implements Iterable<RangePart>, AutoCloseable {
 
     private void damage(String text) {
         if (damages.size() < DAMAGES_MAX) {
-            damages.add(text);
+            damages.add(Printable.line(text));
         }
     }
 

@@ -17,10 +17,9 @@ public final class RefusedException extends KhzException {
     private final Duration retryAfter;
 
     RefusedException(int status, String sentence, String shown, Duration retryAfter) {
-        // What is shown begins with the sentence.
-        super(shown == null ? sentence : shown);
+        super(sentence);
         this.status = status;
-        this.shown = shown;
+        this.shown = shown == null ? null : Printable.of(shown);
         this.retryAfter = retryAfter;
     }
 
@@ -35,9 +34,9 @@ public final class RefusedException extends KhzException {
     }
 
     /**
-     * The pattern with a caret below the place that is wrong.
+     * The sentence again, and the pattern with a caret below the place that is wrong.
      *
-     * @return three lines; empty if the refusal is about something else
+     * @return three lines, for a terminal; empty if the refusal is about something else
      */
     public Optional<String> shown() {
         return Optional.ofNullable(shown);

@@ -6,6 +6,7 @@ import java.time.Instant;
 /** Times as khz writes them: seconds with nine places. Exact: no double is in between. */
 final class Seconds {
     private static final int PLACES = 9;
+    private static final int SHOWN_MAX = 40;
     private static final long BILLION = 1_000_000_000;
 
     private Seconds() {}
@@ -28,7 +29,8 @@ final class Seconds {
             long nanos = Math.addExact(Math.multiplyExact(whole, BILLION), fraction);
             return isBelow ? -nanos : nanos;
         } catch (NumberFormatException | ArithmeticException e) {
-            throw new MalformedException("'" + text + "' is no time in seconds with nine places", e);
+            // Without the cause, whose message repeats the whole text as it came.
+            throw new MalformedException("'" + text.substring(0, Math.min(text.length(), SHOWN_MAX)) + "' is no time in seconds with nine places");
         }
     }
 

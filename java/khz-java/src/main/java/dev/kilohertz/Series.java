@@ -16,9 +16,9 @@ import java.util.Objects;
 public record Series(String name, String unit, Kind kind, ValueType type, int places) {
     /** Checks that nothing is missing. */
     public Series {
-        Objects.requireNonNull(name);
-        Objects.requireNonNull(unit);
-        Objects.requireNonNull(kind);
-        Objects.requireNonNull(type);
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(unit, "unit");
+        Objects.requireNonNull(kind, "kind");
+        Objects.requireNonNull(type, "type");
     }
 }

@@ -26,9 +26,9 @@ public record SeriesName(String metric, String instance, SortedMap<String, Strin
 
     /** Checks that nothing is missing, and copies the labels. A label without a value is none. */
     public SeriesName {
-        Objects.requireNonNull(metric);
-        Objects.requireNonNull(instance);
-        TreeMap<String, String> copy = new TreeMap<>(labels);
+        Objects.requireNonNull(metric, "metric");
+        Objects.requireNonNull(instance, "instance");
+        TreeMap<String, String> copy = new TreeMap<>(Objects.requireNonNull(labels, "labels"));
         copy.values().removeIf(String::isEmpty);
         labels = Collections.unmodifiableSortedMap(copy);
     }
@@ -62,6 +62,8 @@ public record SeriesName(String metric, String instance, SortedMap<String, Strin
      * @return the name
      */
     public SeriesName label(String name, String value) {
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(value, "value");
         TreeMap<String, String> more = new TreeMap<>(labels);
         more.put(name, value);
         return new SeriesName(metric, instance, more);
@@ -75,6 +77,7 @@ public record SeriesName(String metric, String instance, SortedMap<String, Strin
      * @throws IllegalArgumentException it is not a name
      */
     public static SeriesName parse(String text) {
+        Objects.requireNonNull(text, "text");
         int open = text.indexOf('[');
         if (open < 0) {
             return of(text);
@@ -169,7 +172,7 @@ public record SeriesName(String metric, String instance, SortedMap<String, Strin
     }
 
     /** Characters that nobody sees, or that turn the direction of writing: with them a name could look like another one. */
-    private static boolean isHidden(int c) {
+    static boolean isHidden(int c) {
         return c == 0xad || c == 0x34f || c == 0x61c || c == 0x115f || c == 0x1160 || c == 0x17b4 || c == 0x17b5
                 || c >= 0x180b && c <= 0x180f || c >= 0x200b && c <= 0x200f || c >= 0x2028 && c <= 0x202e
                 || c >= 0x2060 && c <= 0x206f || c == 0x3164 || c >= 0xfe00 && c <= 0xfe0f || c == 0xfeff || c == 0xffa0

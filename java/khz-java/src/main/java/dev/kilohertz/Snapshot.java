@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Supplier;
 
 /**
  * The newest value of everything that a node gathers, out of shared memory: no system call, no lock, and no effect on the agent.
@@ -31,25 +32,32 @@ import java.util.Objects;
  * <p>Several threads may read one snapshot. A {@link Latest} belongs to one thread. docs/shm.md describes the file.
  */
 public final class Snapshot implements AutoCloseable {
-    private final Path path;
+    private final Supplier<Path> where;
     private volatile Page page;
     private PageNames names;
     private boolean isClosed;
 
-    private Snapshot(Path path, Page page) {
-        this.path = path;
+    private Snapshot(Supplier<Path> where, Page page) {
+        this.where = where;
         this.page = page;
         this.names = new PageNames(page);
     }
 
     /**
-     * Opens the snapshot of this machine's agent.
+     * Opens the snapshot of this machine's agent. It is looked for where khz puts it: in {@code KHZ_RING_DIR} if the environment has it, else
+     * in the usual directories; of the node {@code KHZ_NODE} if the environment has it, else of the one whose agent has gathered something in
+     * the last 10 s. Of several such agents, the one with the name of this machine is meant. When the agent has ended, it is looked for again.
      *
      * @return the snapshot
-     * @throws SnapshotException no agent runs here, or its file cannot be read
+     * @throws SnapshotException no agent runs here, or its file cannot be read; or several do, and none has the name of this machine: the
+     *     message names them
      */
     public static Snapshot local() {
-        return open(Places.snapshot());
+        return local(Places.here());
+    }
+
+    static Snapshot local(Places places) {
+        return opened(places::snapshot);
     }
 
     /**
@@ -60,10 +68,15 @@ public final class Snapshot implements AutoCloseable {
      * @throws SnapshotException there is no such file, or it is not a snapshot of version 1
      */
     public static Snapshot open(Path path) {
+        Objects.requireNonNull(path, "path");
         Path file = Files.isDirectory(path) ? path.resolve(Places.SNAPSHOT) : path;
-        Page page = Page.open(file);
+        return opened(() -> file);
+    }
+
+    private static Snapshot opened(Supplier<Path> where) {
+        Page page = Page.open(where.get());
         PageWatch.watch(page);
-        return new Snapshot(file, page);
+        return new Snapshot(where, page);
     }
 
     /**
@@ -95,7 +108,7 @@ public final class Snapshot implements AutoCloseable {
      * @throws SnapshotException the node has no such series, or the agent has ended
      */
     public synchronized Handle handle(String name) {
-        Objects.requireNonNull(name);
+        Objects.requireNonNull(name, "name");
         Page current = current();
         int slot = find(name);
         if (slot < 0) {
@@ -113,6 +126,7 @@ public final class Snapshot implements AutoCloseable {
      * @throws SnapshotException the node has no such series, or they are never of one row
      */
     public SnapshotRow row(String... names) {
+        Objects.requireNonNull(names, "names");
         Handle[] handles = new Handle[names.length];
         for (int i = 0; i < names.length; i++) {
             handles[i] = handle(names[i]);
@@ -193,7 +207,17 @@ public final class Snapshot implements AutoCloseable {
         return newest;
     }
 
-    /** Ends reading. The memory is given back when no thread reads it any more. */
+    /** Looks again where the snapshot of this machine is, after a long silence. The next read opens another one, if there is one now. */
+    synchronized void search() {
+        if (!isClosed && !where.get().equals(page.path())) {
+            page.setReplaced();
+        }
+    }
+
+    /**
+     * Ends reading. The mapping of the file goes when the garbage collector finds that no thread can read it any more, which may be long after: a
+     * program that opens snapshots again and again keeps one open instead. A mapping costs addresses, and no memory of its own.
+     */
     @Override
     public synchronized void close() {
         isClosed = true;
@@ -246,7 +270,7 @@ public final class Snapshot implements AutoCloseable {
         }
         Page next;
         try {
-            next = Page.open(path);
+            next = Page.open(where.get());
         } catch (SnapshotException e) {
             throw new SnapshotException("the agent of " + page.node() + " has ended or its file was taken away, and: " + e.getMessage(), e);
         }

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * What a stream is to bring: which series, how often, and when. The nodes check conditions themselves, and send only rows that are
@@ -36,7 +37,7 @@ public final class Subscription {
      * @return a subscription at 1 Hz, without a condition
      */
     public static Subscription of(String... patterns) {
-        return new Subscription("/khz/v1/stream", List.of(patterns), Map.of());
+        return new Subscription("/khz/v1/stream", List.of(Objects.requireNonNull(patterns, "patterns")), Map.of());
     }
 
     /**
@@ -46,7 +47,7 @@ public final class Subscription {
      * @return a subscription that takes no further settings
      */
     public static Subscription channel(String name) {
-        return new Subscription(channelPath(name) + "/stream", List.of(), Map.of());
+        return new Subscription(channelPath(Objects.requireNonNull(name, "name")) + "/stream", List.of(), Map.of());
     }
 
     /** The path of a channel. */
@@ -70,7 +71,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription rate(String rate) {
-        return with("rate", rate);
+        return with("rate", Objects.requireNonNull(rate, "rate"));
     }
 
     /**
@@ -89,7 +90,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription nodes(String hostlist) {
-        return with("nodes", hostlist);
+        return with("nodes", Objects.requireNonNull(hostlist, "hostlist"));
     }
 
     /**
@@ -99,7 +100,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription expression(String promql) {
-        return with("expr", promql);
+        return with("expr", Objects.requireNonNull(promql, "promql"));
     }
 
     /**
@@ -109,7 +110,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription each(String function) {
-        return with("each", function);
+        return with("each", Objects.requireNonNull(function, "function"));
     }
 
     /**
@@ -119,7 +120,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription when(String promql) {
-        return with("when", promql);
+        return with("when", Objects.requireNonNull(promql, "promql"));
     }
 
     /**
@@ -129,7 +130,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription holdFor(String duration) {
-        return with("for", duration);
+        return with("for", Objects.requireNonNull(duration, "duration"));
     }
 
     /**
@@ -139,7 +140,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription unless(String promql) {
-        return with("unless", promql);
+        return with("unless", Objects.requireNonNull(promql, "promql"));
     }
 
     /**
@@ -169,7 +170,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription quiet(String duration) {
-        return with("quiet", duration);
+        return with("quiet", Objects.requireNonNull(duration, "duration"));
     }
 
     /**
@@ -179,7 +180,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription every(String duration) {
-        return with("every", duration);
+        return with("every", Objects.requireNonNull(duration, "duration"));
     }
 
     /**
@@ -189,7 +190,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription deadband(String difference) {
-        return with("deadband", difference);
+        return with("deadband", Objects.requireNonNull(difference, "difference"));
     }
 
     /**
@@ -209,7 +210,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription before(String duration) {
-        return with("before", duration);
+        return with("before", Objects.requireNonNull(duration, "duration"));
     }
 
     /**
@@ -219,7 +220,7 @@ public final class Subscription {
      * @return the changed subscription
      */
     public Subscription after(String duration) {
-        return with("after", duration);
+        return with("after", Objects.requireNonNull(duration, "duration"));
     }
 
     /** The path and query of its stream. Rows after the first have only what changed. */

@@ -13,6 +13,7 @@
  * </table>
  *
  * <p>A value is exact: a whole number and its decimal places. A reading without a value says why there is none: it is never 0.
- * Every exception of this package is a {@link dev.kilohertz.KhzException}, and says what to do.
+ * Every exception of this package is a {@link dev.kilohertz.KhzException}, and says what to do. An argument that is null is refused with a
+ * {@link java.lang.NullPointerException} that names the parameter, unless the parameter's description allows null.
  */
 package dev.kilohertz;

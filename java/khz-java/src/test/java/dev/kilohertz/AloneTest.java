@@ -162,7 +162,7 @@ class AloneTest {
         Now now = client.now("mem.free", "mem.fre");
         assertEquals("mem.fre (did you mean mem.free?)", now.misses().patterns().getFirst().toString());
         RefusedException shown = assertThrows(RefusedException.class, () -> client.now("mem.[fre"));
-        assertTrue(shown.getMessage().contains("^"), shown.getMessage());
+        assertTrue(shown.shown().orElseThrow().contains("^"), shown.getMessage());
         assertEquals(400, assertThrows(RefusedException.class, () -> client.stream(Subscription.of("mem.free").rate("fast"))).status());
     }
 

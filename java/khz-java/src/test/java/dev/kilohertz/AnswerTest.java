@@ -24,13 +24,13 @@ class AnswerTest {
         }
 
         @Override
-        void write(byte[] ignored) {}
+        void send(byte[] ignored) {}
 
         @Override
         void setSilenceMax(int millis) {}
 
         @Override
-        public int read(byte[] into, int from, int length) {
+        int receive(byte[] into, int from, int length) {
             if (at == bytes.length) {
                 return -1;
             }
@@ -45,7 +45,7 @@ class AnswerTest {
     }
 
     private static String body(String text, int piece) throws IOException {
-        try (Answer answer = new Answer(new Canned(text, piece))) {
+        try (Answer answer = new Answer(new Canned(text, piece), new ReadTime(Long.MAX_VALUE))) {
             return new String(answer.readAllBytes(), StandardCharsets.ISO_8859_1);
         }
     }
@@ -62,7 +62,7 @@ class AnswerTest {
 
     @Test
     void fieldsAreFoundInAnyCase() throws IOException {
-        try (Answer answer = new Answer(new Canned("HTTP/1.1 503 x\r\nRETRY-After:  5 \r\ncontent-length: 0\r\n\r\n", 3))) {
+        try (Answer answer = new Answer(new Canned("HTTP/1.1 503 x\r\nRETRY-After:  5 \r\ncontent-length: 0\r\n\r\n", 3), new ReadTime(Long.MAX_VALUE))) {
             assertEquals(503, answer.status());
             assertEquals("5", answer.field("retry-after", ""));
         }

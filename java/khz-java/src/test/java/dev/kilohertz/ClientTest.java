@@ -50,10 +50,9 @@ class ClientTest {
         assertEquals(Optional.of(Duration.ofSeconds(5)), error.retryAfter());
         RefusedException shown = assertInstanceOf(RefusedException.class,
                 refusal("HTTP/1.1 400 x\r\n\r\n{\"error\":\"'[' is never closed\",\"column\":2,\"shown\":\"'[' is never closed (column 2)\\n  a[\\n   ^\"}"));
-        assertTrue(shown.getMessage().endsWith("  a[\n   ^"), shown.getMessage());
+        assertEquals("'[' is never closed", shown.getMessage());
+        assertEquals("'[' is never closed (column 2)\n  a[\n   ^", shown.shown().orElseThrow());
         assertEquals(Optional.empty(), shown.retryAfter());
-        RefusedException other = assertInstanceOf(RefusedException.class, refusal("HTTP/1.1 302 Found\r\nlocation: /login\r\n\r\n<html>"));
-        assertTrue(other.getMessage().contains("does a khz listen there"), other.getMessage());
     }
 
     @Test

@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -32,8 +34,9 @@ class DefinitionTest {
         assertEquals("job.queue[worker%203,rank=1]=17.26 unit=count kind=gauge places=2 help=Tasks that wait", queue.waiting().line());
         assertEquals("job.queue[worker%203,rank=1]", queue.name());
         Published steps = job.counter("job.steps").unit("packets").define();
-        steps.set(new BigDecimal("18446744073709551615"), Instant.ofEpochSecond(1_763_690_000L, 5));
-        assertEquals("job.steps=18446744073709551615 unit=packets kind=counter places=0 time=1763690000.000000005", steps.waiting().line());
+        Instant now = Instant.now();
+        steps.set(new BigDecimal("18446744073709551615"), Instant.ofEpochSecond(now.getEpochSecond(), 5));
+        assertEquals("job.steps=18446744073709551615 unit=packets kind=counter places=0 time=" + now.getEpochSecond() + ".000000005", steps.waiting().line());
         Published loss = job.gauge("loss").floating().define();
         loss.set(2.5e-7);
         assertEquals("job.loss=2.5E-7 unit=count kind=gauge type=float", loss.waiting().line());
@@ -82,6 +85,13 @@ class DefinitionTest {
         refused("cannot be called '__a'", d -> d.label("__a", "x"));
         refused("4096 bytes", d -> d.label("a", "x".repeat(4097)));
         refused("4096 bytes together", d -> d.label("a", "x".repeat(2100)).label("b", "x".repeat(2100)));
+        refused("the label 'a' is given twice", d -> d.label("a", "x").label("a", "y"));
+        refused("the label 'b' is given twice", d -> d.label("b", "").label("b", ""));
+        for (String half : new String[] {"\ud800", "a\udc00b", "\udc00\ud800"}) {
+            refused("half of a character", d -> d.instance(half));
+            refused("half of a character", d -> d.label("c" + half.length(), half));
+            refused("half of a character", d -> d.help(half));
+        }
         refused("one of [bytes, count", d -> d.unit("parsecs"));
         refused("0 to 9", d -> d.places(10));
         refused("one line", d -> d.help("a\nb"));
@@ -92,6 +102,103 @@ class DefinitionTest {
             d.define();
             d.define();
         });
+    }
+
+    @Test
+    void twoNamesThatAreOneAtPrometheusAreRefused() {
+        assertCollide("queue.length", job.gauge("queue.length"), job.gauge("queue_length"), "khz_job_queue_length");
+        assertCollide("held", job.gauge("held").unit("bytes"), job.gauge("held_bytes"), "khz_job_held_bytes");
+        assertCollide("steps_total", job.gauge("steps_total"), job.counter("steps"), "khz_job_steps_total");
+        assertCollide("a.b", job.gauge("a.b").instance("x"), job.gauge("a_b"), "khz_job_a_b");
+        // Percent is no part of the name there.
+        job.gauge("share").unit("percent").define();
+        job.gauge("share_percent").define();
+    }
+
+    private void assertCollide(String first, Definition one, Definition other, String exposed) {
+        one.define();
+        String message = assertThrows(IllegalArgumentException.class, other::define).getMessage();
+        assertTrue(message.contains("would be " + exposed + " at Prometheus, and so is job." + first), message);
+    }
+
+    @Test
+    void whatTheNumbersOfANameSayIsAlike() {
+        job.gauge("queue").label("rank", "0").unit("bytes").define();
+        for (Definition other : new Definition[] {job.gauge("queue"), job.gauge("queue").unit("seconds"), job.counter("queue").unit("bytes"),
+            job.gauge("queue").unit("bytes").floating(), job.gauge("queue").unit("bytes").places(1)}) {
+            String message = assertThrows(IllegalArgumentException.class, () -> other.label("rank", "1").define()).getMessage();
+            assertTrue(message.contains("another number of the name job.queue is a gauge in bytes, with 0 decimal places, and this one is"), message);
+        }
+        // What was refused leaves nothing behind.
+        job.gauge("queue").label("rank", "1").unit("bytes").help("Another text is allowed").define();
+    }
+
+    @Test
+    void aNameHasInstancesAlwaysOrNever() {
+        job.gauge("with").instance("a").define();
+        assertMixed(job.gauge("with"));
+        assertMixed(job.gauge("with").instance(""));
+        assertMixed(job.gauge("with").label("rank", ""));
+        job.gauge("without").define();
+        assertMixed(job.gauge("without").instance("a"));
+        assertMixed(job.gauge("without").label("rank", "1"));
+        job.gauge("with").label("rank", "1").define();
+    }
+
+    private static void assertMixed(Definition definition) {
+        String message = assertThrows(IllegalArgumentException.class, definition::define).getMessage();
+        assertTrue(message.contains("always or never"), message);
+    }
+
+    @Test
+    void timesThatAnAgentDoesNotTakeAreRefused() {
+        Published queue = job.gauge("queue").define();
+        Published loss = job.gauge("loss").floating().define();
+        Instant now = Instant.now();
+        for (Instant time : new Instant[] {now.minusSeconds(601), now.plusSeconds(60), Instant.EPOCH, Instant.MIN, Instant.MAX}) {
+            String message = assertThrows(IllegalArgumentException.class, () -> queue.set(BigDecimal.ONE, time)).getMessage();
+            assertTrue(message.contains("in the last 10 minutes"), message);
+            assertThrows(IllegalArgumentException.class, () -> loss.set(1.0, time));
+        }
+        assertNull(queue.waiting());
+        queue.set(BigDecimal.ONE, now.minusSeconds(590));
+        assertTrue(queue.waiting().isTimely(now));
+        assertEquals(false, queue.waiting().isTimely(now.plusSeconds(11)), "it has waited for too long");
+        queue.set(2);
+        assertTrue(queue.waiting().isTimely(Instant.MAX));
+    }
+
+    @Test
+    void hugeExponentsAreRefusedAtOnce() {
+        Published queue = job.gauge("queue").places(2).define();
+        Published steps = job.counter("steps").define();
+        Published loss = job.gauge("loss").floating().define();
+        for (String number : new String[] {"1e2147483647", "-1e2147483647", "1e21"}) {
+            assertThrows(IllegalArgumentException.class, () -> queue.set(new BigDecimal(number)), number);
+            assertThrows(IllegalArgumentException.class, () -> steps.set(new BigDecimal(number)), number);
+        }
+        assertThrows(IllegalArgumentException.class, () -> loss.set(new BigDecimal("1e400")));
+        for (String number : new String[] {"1e-2147483647", "-1e-2147483647", "0.0049", "-0.0049", "0e2147483647"}) {
+            queue.set(new BigDecimal(number));
+            assertTrue(queue.waiting().line().startsWith("job.queue=0.00 "), queue.waiting().line());
+        }
+        queue.set(new BigDecimal("0.005"));
+        assertTrue(queue.waiting().line().startsWith("job.queue=0.01 "));
+        steps.set(new BigDecimal("-1e-9"));
+        assertTrue(steps.waiting().line().startsWith("job.steps=0 "));
+        for (Duration period : new Duration[] {Duration.ZERO, Duration.ofSeconds(Long.MAX_VALUE)}) {
+            assertThrows(IllegalArgumentException.class, () -> job.sendEvery(period));
+        }
+    }
+
+    @Test
+    void aNodeHasRoomForSoManyBytesOfNames() {
+        PublishException error = assertThrows(PublishException.class, () -> {
+            for (int i = 0; i < Publisher.SERIES_MAX; i++) {
+                job.gauge("long").label("label", i + "x".repeat(4_000)).define();
+            }
+        });
+        assertTrue(error.getMessage().contains("1 MiB of names"), error.getMessage());
     }
 
     private void refused(String why, Consumer<Definition> of) {
@@ -114,16 +221,40 @@ class DefinitionTest {
     }
 
     @Test
+    void aCounterThatIsADoubleIsNotBelowZeroEither() {
+        Published work = job.counter("work").floating().define();
+        for (double number : new double[] {-1, -0.5, -Double.MIN_VALUE, Double.NEGATIVE_INFINITY}) {
+            String message = assertThrows(IllegalArgumentException.class, () -> work.set(number)).getMessage();
+            assertEquals("job.work is a counter and cannot be " + number + ": define a gauge", message);
+            assertThrows(IllegalArgumentException.class, () -> work.set(number, Instant.now()));
+        }
+        assertThrows(IllegalArgumentException.class, () -> work.set(-1L));
+        assertThrows(IllegalArgumentException.class, () -> work.set(new BigDecimal("-0.5")));
+        assertNull(work.waiting());
+        for (double number : new double[] {0.0, 0.5, Double.POSITIVE_INFINITY, Double.NaN}) {
+            work.set(number);
+            assertTrue(work.waiting().line().contains(" kind=counter type=float"), work.waiting().line());
+        }
+        job.counter("falls").define((java.util.function.DoubleSupplier) () -> -1);
+        job.send();
+        job.gauge("loss").floating().define().set(-0.5);
+    }
+
+    @Test
     void aNodeHasRoomForSoManyNumbers() {
         for (int i = 0; i < Publisher.SERIES_MAX; i++) {
             job.gauge("name" + i % Publisher.NAMES_MAX).label("i", "x" + i).define();
         }
-        assertThrows(PublishException.class, () -> job.gauge("name0").label("i", "more").define());
+        String series = assertThrows(PublishException.class, () -> job.gauge("name0").label("i", "more").define()).getMessage();
+        assertTrue(series.contains("a node takes 1024 series"), series);
+        assertTrue(!series.contains("256"), series);
         try (Publisher other = Publisher.at(folder)) {
             for (int i = 0; i < Publisher.NAMES_MAX; i++) {
                 other.gauge("name" + i).define();
             }
-            assertThrows(PublishException.class, () -> other.gauge("more").define());
+            String names = assertThrows(PublishException.class, () -> other.gauge("more").define()).getMessage();
+            assertTrue(names.contains("a node takes 256 names"), names);
+            assertTrue(!names.contains("1024"), names);
         }
     }
 
@@ -147,6 +278,50 @@ class DefinitionTest {
         });
         assertTrue(job.send());
         assertTrue(job.problem().orElseThrow().contains("job.broken failed: java.lang.IllegalStateException: no queue"));
+    }
+
+    @Test
+    void aSourceThatFailsWithAnErrorIsNamedToo() {
+        Throwable[] thrown = {new AssertionError("no\nqueue"), new StackOverflowError(), new OutOfMemoryError("Java heap space"),
+            new NoClassDefFoundError("queue/Tasks"), new IllegalStateException() {
+                @Override
+                public String toString() {
+                    throw new UnsupportedOperationException("no words");
+                }
+            }};
+        int[] turn = {0};
+        job.gauge("broken").define(() -> {
+            return DefinitionTest.<Error>thrown(thrown[turn[0]++]);
+        });
+        for (Throwable each : thrown) {
+            assertTrue(job.send(), "there is nothing else to send");
+            String why = job.problem().orElseThrow();
+            assertTrue(why.startsWith("the source of job.broken failed: " + each.getClass().getName()), why);
+            assertEquals(1, why.lines().count(), why);
+        }
+        assertEquals(5, turn[0]);
+    }
+
+    /** Throws anything as if Java did not check it, as Kotlin does. */
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> long thrown(Throwable any) throws E {
+        throw (E) any;
+    }
+
+    @Test
+    void anErrorDoesNotEndSendingByItself() throws Exception {
+        AtomicInteger broken = new AtomicInteger();
+        AtomicInteger good = new AtomicInteger();
+        job.gauge("broken").define(() -> {
+            if (broken.incrementAndGet() == 2) {
+                throw new StackOverflowError();
+            }
+            return 1L;
+        });
+        job.gauge("good").define(() -> (long) good.incrementAndGet());
+        job.sendEvery(Duration.ofMillis(5));
+        Patience.until("both are asked after the error", () -> broken.get() > 4 && good.get() > 4);
+        assertThrows(IllegalStateException.class, () -> job.sendEvery(Duration.ofSeconds(1)));
     }
 
     @Test

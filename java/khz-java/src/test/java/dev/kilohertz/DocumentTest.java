@@ -66,13 +66,32 @@ class DocumentTest {
         assertEquals(expected, printed("IO.println(Client.local().now(\"mem.total\").samples().getFirst().reading());").strip());
     }
 
+    /** With the variables that a khz takes its directories from, a program finds it without any path. */
+    @Test
+    void theVariablesOfKhzAreThoseOfPrograms() throws Exception {
+        Path source = source("try (Snapshot node = Snapshot.local(); Publisher _ = Publisher.local()) { IO.println(node.node() + Client.local().nodes().getFirst().name()); }");
+        ProcessBuilder builder = new ProcessBuilder(Examples.tool("java"), "-p", "target/classes", "--add-modules", "dev.kilohertz",
+                "--enable-native-access=dev.kilohertz", source.toString()).redirectErrorStream(true);
+        builder.environment().keySet().removeIf(name -> name.startsWith("KHZ_"));
+        builder.environment().put("RUNTIME_DIRECTORY", "/nonexistent");
+        builder.environment().put("KHZ_RUN_DIR", khz.runDirectory().toString());
+        builder.environment().put("KHZ_RING_DIR", folder.resolve("ring").toString());
+        builder.environment().put("KHZ_NODE", "n1");
+        Process program = builder.start();
+        assertEquals("n1n1", new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
+        program.waitFor();
+    }
+
     /** What a program of this statement prints. */
     private static String printed(String statement) throws Exception {
-        Path source = Files.createTempDirectory(folder, "program").resolve("Example.java");
-        Files.writeString(source, "import dev.kilohertz.*;\n\nvoid main() {\n    " + statement + "\n}\n");
-        Process program = examples.program(source, "--illegal-native-access=deny");
+        Process program = examples.program(source(statement), "--illegal-native-access=deny");
         String printed = new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         program.waitFor();
         return printed;
+    }
+
+    private static Path source(String statement) throws IOException {
+        Path source = Files.createTempDirectory(folder, "program").resolve("Example.java");
+        return Files.writeString(source, "import dev.kilohertz.*;\n\nvoid main() {\n    " + statement + "\n}\n");
     }
 }

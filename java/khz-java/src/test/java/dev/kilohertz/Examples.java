@@ -74,7 +74,7 @@ public final class Examples {
         }
     }
 
-    private static String tool(String name) {
+    static String tool(String name) {
         return Path.of(System.getProperty("java.home"), "bin", name).toString();
     }
 
@@ -95,6 +95,7 @@ public final class Examples {
         words.add(source.toString());
         ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
         // As systemd does it for a service: local sockets are here.
+        builder.environment().keySet().removeIf(name -> name.startsWith("KHZ_"));
         builder.environment().put("RUNTIME_DIRECTORY", runDirectory.toString());
         return builder.start();
     }

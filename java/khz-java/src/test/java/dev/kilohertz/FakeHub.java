@@ -4,13 +4,19 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
+import java.net.InetSocketAddress;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.Channels;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 
-/** Listens at a free port, and gives each request the same bytes, for tests of what no real khz sends. */
+/** Listens at a free port, or at a local socket, and gives each request the same bytes, for tests of what no real khz sends. */
 final class FakeHub implements AutoCloseable {
-    private final ServerSocket listening;
+    private final ServerSocketChannel listening;
+    private final String address;
 
     /** What it does with a connection after it has read the head of a request. */
     interface Answering {
@@ -18,7 +24,15 @@ final class FakeHub implements AutoCloseable {
     }
 
     FakeHub(Answering answering) throws IOException {
-        listening = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        listening = ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+        address = "http://127.0.0.1:" + ((InetSocketAddress) listening.getLocalAddress()).getPort();
+        Thread.ofPlatform().daemon().start(() -> serve(answering));
+    }
+
+    /** One at a local socket. */
+    FakeHub(Path socket, Answering answering) throws IOException {
+        listening = ServerSocketChannel.open(StandardProtocolFamily.UNIX).bind(UnixDomainSocketAddress.of(socket));
+        address = "unix:" + socket;
         Thread.ofPlatform().daemon().start(() -> serve(answering));
     }
 
@@ -26,11 +40,34 @@ final class FakeHub implements AutoCloseable {
         return new FakeHub(out -> out.write(text.getBytes(StandardCharsets.UTF_8)));
     }
 
+    /** Says the first text once, and the second again and again for ever. */
+    static FakeHub repeating(String once, String forever) throws IOException {
+        return new FakeHub(out -> {
+            out.write(once.getBytes(StandardCharsets.UTF_8));
+            byte[] many = forever.repeat(1 + 8_192 / forever.length()).getBytes(StandardCharsets.UTF_8);
+            while (true) {
+                out.write(many);
+            }
+        });
+    }
+
+    /** Says the first text at once, and the second again and again, a byte each few milliseconds: it is never silent. */
+    static FakeHub dripping(String once, String slowly) throws IOException {
+        return new FakeHub(out -> {
+            out.write(once.getBytes(StandardCharsets.UTF_8));
+            byte[] bytes = slowly.getBytes(StandardCharsets.UTF_8);
+            for (int at = 0;; at = (at + 1) % bytes.length) {
+                out.write(bytes, at, 1);
+                Thread.sleep(5);
+            }
+        });
+    }
+
     private void serve(Answering answering) {
-        while (!listening.isClosed()) {
-            try (Socket socket = listening.accept()) {
-                readHead(socket.getInputStream());
-                answering.answer(socket.getOutputStream());
+        while (listening.isOpen()) {
+            try (SocketChannel socket = listening.accept()) {
+                readHead(Channels.newInputStream(socket));
+                answering.answer(Channels.newOutputStream(socket));
             } catch (IOException | InterruptedException e) {
                 // The client has had enough, or the test is over.
                 continue;
@@ -50,7 +87,7 @@ final class FakeHub implements AutoCloseable {
     }
 
     String address() {
-        return "http://127.0.0.1:" + listening.getLocalPort();
+        return address;
     }
 
     @Override

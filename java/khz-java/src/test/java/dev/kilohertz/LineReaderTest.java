@@ -28,7 +28,7 @@ class LineReaderTest {
         String longLine = "x".repeat(40_000);
         String text = "a\r\n\nbc\n" + longLine + "\n\r\nno end";
         for (int piece : new int[] {1, 2, 3, 7, 1000, 100_000}) {
-            LineReader reader = new LineReader(in(text, piece), 1 << 20);
+            LineReader reader = new LineReader(in(text, piece), 1 << 20, "", new ReadTime(Long.MAX_VALUE));
             List<String> lines = new ArrayList<>();
             while (reader.next()) {
                 lines.add(reader.text());
@@ -39,8 +39,8 @@ class LineReaderTest {
 
     @Test
     void aLineBeyondTheLimitIsRefused() {
-        LineReader reader = new LineReader(in("x".repeat(100_000), 1000), 50_000);
+        LineReader reader = new LineReader(in("x".repeat(100_000), 1000), 50_000, "ask for less", new ReadTime(Long.MAX_VALUE));
         MalformedException error = assertThrows(MalformedException.class, reader::next);
-        assertTrue(error.getMessage().contains("50000 bytes"), error.getMessage());
+        assertTrue(error.getMessage().contains("50000 bytes: ask for less"), error.getMessage());
     }
 }

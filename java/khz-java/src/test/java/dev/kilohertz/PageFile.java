@@ -39,7 +39,11 @@ public final class PageFile implements AutoCloseable {
     }
 
     public static PageFile create(Path path) throws IOException {
-        return new PageFile(path, firstPage("n1"));
+        return create(path, "n1");
+    }
+
+    static PageFile create(Path path, String node) throws IOException {
+        return new PageFile(path, firstPage(node));
     }
 
     static byte[] firstPage(String node) {

@@ -10,7 +10,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -66,6 +68,15 @@ class PageTest {
     void aMissingFileNamesTheAgent() {
         String message = assertThrows(SnapshotException.class, () -> Snapshot.open(folder.resolve("none"))).getMessage();
         assertTrue(message.contains("khz agent"), message);
+    }
+
+    @Test
+    void aFileThatThisUserMayNotReadSaysWhoMay() throws IOException {
+        Path file = Files.createFile(folder.resolve("snapshot"), PosixFilePermissions.asFileAttribute(Set.of()));
+        // Root reads everything.
+        String expected = Files.isReadable(file) ? "shorter than" : "this user may not read the snapshot " + file + ": the agent's user and group may";
+        String message = assertThrows(SnapshotException.class, () -> Snapshot.open(folder)).getMessage();
+        assertTrue(message.contains(expected), message);
     }
 
     @Test

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -39,6 +40,13 @@ class TlsTest {
             Client forger = Client.builder("https://localhost" + port).authority(certificates.resolve("ca.pem"))
                     .token("khz-reader-alice-" + "0".repeat(64)).build();
             assertEquals(401, assertThrows(RefusedException.class, forger::nodes).status());
+        }
+        try (KhzProgram alone = KhzProgram.alone(Files.createDirectories(folder.resolve("alone")), Arrays.copyOfRange(settings, 2, settings.length))) {
+            String port = alone.door().substring(alone.door().lastIndexOf(':'));
+            Client client = Client.builder("https://localhost" + port).authority(certificates.resolve("ca.pem")).token(token).build();
+            Subscription rare = Subscription.of("mem.total").rate("1Hz").when("{\"mem.total\"} < 0");
+            InterruptTest.assertEndsTheWaitOfAStream(false, client, rare);
+            InterruptTest.assertEndsTheWaitOfAStream(true, client, rare);
         }
     }
 

@@ -10,6 +10,10 @@ import java.util.function.LongSupplier;
  * Numbers of a better source while it works, and else of another one: of khz's agent where it runs, and of a {@link Gatherer} where it
  * does not. Programs need not know which. The better source is opened when it is first needed; if it fails, it is tried again after a
  * while.
+ *
+ * <p>When it changes from one source to the other, counters do not fall, though the other may have read the kernel a little earlier (an
+ * agent: a tenth of a second): until that has counted as far, for 30 s at most, they keep their number. {@link #stampNanos} is
+ * then that of the other, and may step back.
  */
 public final class Fallback implements Numbers {
     /** Makes a source of numbers, or throws. */
@@ -27,18 +31,24 @@ public final class Fallback implements Numbers {
     /** A number that was found, with its handle at both sources. */
     private static final class Found {
         private final String series;
+        private final boolean isCounter;
+        private final Floor floor;
         private int better = UNKNOWN;
         private int other;
         private State state = State.NOT_YET;
         private long steps;
         private boolean isChanged;
+        private boolean isOfBetter;
 
-        Found(String series) {
+        Found(String series, boolean isCounter, Floor floor) {
             this.series = series;
+            this.isCounter = isCounter;
+            this.floor = floor;
         }
     }
 
     private static final int UNKNOWN = -1;
+    private static final Duration RETRY_MAX = Duration.ofNanos(Long.MAX_VALUE);
 
     private final Opener opener;
     private final Numbers other;
@@ -58,24 +68,30 @@ public final class Fallback implements Numbers {
      * @param better opens the better source. It counts as failed when its {@code take} throws, and is then closed
      * @param other the other source, which this fallback closes in the end. It must know every number that is to be found
      * @param retry after this time a failed better source is opened again, and one that works is asked again for numbers that it did not
-     *     have
+     *     have; zero: at each {@code take}
+     * @throws IllegalArgumentException if that time is below zero
      */
     public Fallback(Opener better, Numbers other, Duration retry) {
         this(better, other, retry, System::nanoTime);
     }
 
     Fallback(Opener better, Numbers other, Duration retry, LongSupplier clock) {
-        this.opener = Objects.requireNonNull(better);
-        this.other = Objects.requireNonNull(other);
-        this.retryNanos = retry.toNanos();
+        this.opener = Objects.requireNonNull(better, "better");
+        this.other = Objects.requireNonNull(other, "other");
+        if (retry.isNegative()) {
+            throw new IllegalArgumentException("nothing is tried again after " + retry + ": give a time from zero on, such as 10 s");
+        }
+        // A longer time than fits into a long is as good as never.
+        this.retryNanos = retry.compareTo(RETRY_MAX) > 0 ? Long.MAX_VALUE : retry.toNanos();
         this.clock = clock;
         this.used = other;
     }
 
     @Override
     public int find(String series) {
-        Found number = new Found(series);
-        number.other = other.find(series);
+        int handle = other.find(series);
+        Found number = new Found(series, other.metric(handle).kind() == Kind.COUNTER, new Floor(clock));
+        number.other = handle;
         found.add(number);
         findMissing(found.size() - 1);
         return found.size() - 1;
@@ -184,13 +200,31 @@ public final class Fallback implements Numbers {
             Numbers from = isBetter ? better : other;
             int handle = isBetter ? number.better : number.other;
             State state = from.state(handle);
-            long steps = from.steps(handle);
+            long steps = risen(number, isBetter, state, from.steps(handle));
             number.isChanged = state != number.state || steps != number.steps;
             number.state = state;
             number.steps = steps;
             isAnyChanged |= number.isChanged;
         }
         return isAnyChanged;
+    }
+
+    /** What a counter shows; any other number as it is. */
+    private static long risen(Found number, boolean isBetter, State state, long steps) {
+        boolean isOfAnother = isBetter != number.isOfBetter;
+        number.isOfBetter = isBetter;
+        if (!number.isCounter) {
+            return steps;
+        }
+        if (state != State.PRESENT) {
+            // What comes after it is another count.
+            number.floor.clear();
+            return steps;
+        }
+        if (isOfAnother && number.state == State.PRESENT) {
+            number.floor.set(number.steps);
+        }
+        return number.floor.above(steps);
     }
 
     /**

@@ -12,8 +12,8 @@ import java.util.Objects;
 public record FaultNote(int line, String field, String problem) {
     /** Refuses missing parts. */
     public FaultNote {
-        Objects.requireNonNull(field);
-        Objects.requireNonNull(problem);
+        Objects.requireNonNull(field, "field");
+        Objects.requireNonNull(problem, "problem");
     }
 
     @Override

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.LongSupplier;
 
 /**
  * Gathers the numbers of this host for many readers: it reads five files below {@code /proc} ({@code stat}, {@code meminfo},
@@ -32,6 +33,7 @@ public final class Gatherer implements AutoCloseable {
 
     private final Kernel kernel;
     private final Source[] sources;
+    private final LongSupplier clock;
     private final Room room = new Room();
     private boolean isClosed;
 
@@ -41,6 +43,7 @@ public final class Gatherer implements AutoCloseable {
             throw new GatherException("this kernel counts CPU time " + TickLength.ofThisKernel()
                     + " times a second (USER_HZ); only " + TickLength.USUAL + " is supported");
         }
+        clock = options.clock;
         kernel = options.nativeAccess ? Kernels.fastest() : new ChannelKernel();
         sources = new Source[Catalogue.FILES.size()];
         for (int number = 0; number < sources.length; number++) {
@@ -53,7 +56,7 @@ public final class Gatherer implements AutoCloseable {
     }
 
     private void gatherFirst(Path root) {
-        long now = System.nanoTime();
+        long now = clock.getAsLong();
         long stamp = kernel.realTime();
         boolean isAnyThere = false;
         for (Source source : sources) {
@@ -102,6 +105,7 @@ public final class Gatherer implements AutoCloseable {
 
         private Path root = LIVE_ROOT;
         private boolean nativeAccess = true;
+        private LongSupplier clock = System::nanoTime;
         private Duration window = Duration.ofMillis(1);
         private final Map<String, Duration> windows = new HashMap<>();
 
@@ -115,7 +119,7 @@ public final class Gatherer implements AutoCloseable {
          * @return these options
          */
         public Options root(Path root) {
-            this.root = Objects.requireNonNull(root);
+            this.root = Objects.requireNonNull(root, "root");
             return this;
         }
 
@@ -155,6 +159,12 @@ public final class Gatherer implements AutoCloseable {
          */
         public Options nativeAccess(boolean nativeAccess) {
             this.nativeAccess = nativeAccess;
+            return this;
+        }
+
+        /** Another clock for windows and for times of rest, in nanoseconds: for tests. */
+        Options clock(LongSupplier clock) {
+            this.clock = clock;
             return this;
         }
 
@@ -211,14 +221,20 @@ public final class Gatherer implements AutoCloseable {
     }
 
     /**
-     * Every number that the host had at the latest gathers.
+     * Every number that the host has now; the state of some may be that this kernel does not print them. CPUs and interfaces that are gone
+     * are not among them. Sources are read if nobody has read them within their window; one that was missing is tried again after 10 s.
      *
-     * @return the series, in khz's order
+     * @return the series, in khz's order; those of the latest gathers if this is closed
      */
     public synchronized List<Series> series() {
+        long now = clock.getAsLong();
+        long stamp = isClosed ? 0 : kernel.realTime();
         List<Series> series = new ArrayList<>();
         for (Source source : sources) {
-            series.addAll(source.slots().series());
+            if (!isClosed && source.isDue(now)) {
+                source.gather(room, now, stamp);
+            }
+            series.addAll(source.living());
         }
         return series;
     }
@@ -259,7 +275,7 @@ public final class Gatherer implements AutoCloseable {
         if (isClosed) {
             throw new IllegalStateException("the gatherer is closed");
         }
-        long now = System.nanoTime();
+        long now = clock.getAsLong();
         long stamp = 0;
         for (int number = 0; number < sources.length; number++) {
             if (sample.wants(number)) {

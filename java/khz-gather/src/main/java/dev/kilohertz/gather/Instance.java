@@ -43,8 +43,13 @@ final class Instance {
         }
     }
 
+    /** True if it is known to be gone. */
+    boolean isGone() {
+        return goneSince != HERE;
+    }
+
     /** True if it is known to be gone for at least this long. */
     boolean isGoneFor(long age, long nanos) {
-        return goneSince != HERE && nanos - goneSince >= age;
+        return isGone() && nanos - goneSince >= age;
     }
 }

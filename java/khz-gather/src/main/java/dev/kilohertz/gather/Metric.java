@@ -14,10 +14,10 @@ import java.util.Objects;
 public record Metric(String name, Kind kind, Unit unit, int places, String instances) {
     /** Refuses missing parts. */
     public Metric {
-        Objects.requireNonNull(name);
-        Objects.requireNonNull(kind);
-        Objects.requireNonNull(unit);
-        Objects.requireNonNull(instances);
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(kind, "kind");
+        Objects.requireNonNull(unit, "unit");
+        Objects.requireNonNull(instances, "instances");
     }
 
     /**

@@ -32,6 +32,7 @@ public interface Numbers extends AutoCloseable {
      * Takes the numbers that are current now. Until the next call they stay as they are.
      *
      * @return true if one of the numbers that were found has changed
+     * @throws IllegalStateException if this is closed
      */
     boolean take();
 
@@ -40,6 +41,7 @@ public interface Numbers extends AutoCloseable {
      *
      * @param number the number's handle
      * @return its state
+     * @throws IndexOutOfBoundsException if {@link #find} has given no such handle; so do all methods that take one
      */
     State state(int number);
 

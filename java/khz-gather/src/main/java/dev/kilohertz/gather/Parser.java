@@ -41,19 +41,28 @@ final class Parser {
     /** Call it when the text could not be had: every slot takes this state. */
     void lose(State state) {
         layout.clear();
+        readings.setUnknown(state);
         for (int slot = 0; slot < readings.slots(); slot++) {
             readings.set(slot, state, 0);
         }
     }
 
-    /** Gives slots back if many instances are gone for long. Call it after a text that was parsed in full. */
-    void renewIfWorn(long nanos) {
-        if (slots.areWorn(readings, nanos)) {
-            readings.takeOver(slots.renew(nanos));
-            // Spans name slots, so the next text is parsed in full.
-            layout.clear();
-            sink.forget();
+    /**
+     * Gives slots back if many instances are gone for long, or if any are gone and another one of the latest text got none. Call it after
+     * each text that was parsed in full, and now and then. True: the text should be taken once more, for there are slots now.
+     */
+    boolean renewIfWorn(long nanos) {
+        boolean isFull = slots.isFull();
+        long age = isFull ? 0 : Slots.GONE_FOR_NANOS;
+        int gone = slots.noteGone(readings, age, nanos);
+        if (!slots.areWorn(gone) && !(isFull && gone > 0)) {
+            return false;
         }
+        readings.takeOver(slots.renew(age, nanos));
+        // Spans name slots, so the next text is parsed in full.
+        layout.clear();
+        sink.forget();
+        return isFull;
     }
 
     Readings readings() {

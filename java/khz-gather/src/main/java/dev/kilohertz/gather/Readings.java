@@ -8,6 +8,7 @@ final class Readings {
     private byte[] states = new byte[0];
     private int count;
     private long changes;
+    private State unknown = State.NOT_YET;
 
     /** Makes room for this many slots; new ones are not gathered yet. */
     void grow(int slots) {
@@ -38,6 +39,18 @@ final class Readings {
 
     boolean is(int slot, State state) {
         return states[slot] == state.code();
+    }
+
+    /** Why an instance without slots has no reading: mostly because it is gone. */
+    State unknown() {
+        return unknown;
+    }
+
+    void setUnknown(State state) {
+        if (state != unknown) {
+            unknown = state;
+            changes++;
+        }
     }
 
     /** Grows with every reading that changes. */

@@ -21,6 +21,7 @@ public final class Sample implements Numbers {
     private final int[][] ofSource;
     private long takes;
     private boolean isChanged;
+    private boolean isClosed;
     private long oldest;
 
     Sample(Gatherer gatherer, int sources, boolean isOnly) {
@@ -55,10 +56,13 @@ public final class Sample implements Numbers {
     /**
      * {@inheritDoc} A source is read if nobody has read it within its window, by one thread for all who ask.
      *
-     * @throws IllegalStateException if the gatherer is closed
+     * @throws IllegalStateException if this or the gatherer is closed
      */
     @Override
     public boolean take() {
+        if (isClosed) {
+            throw new IllegalStateException("this sample is closed: open another one");
+        }
         takes++;
         isChanged = false;
         oldest = Long.MAX_VALUE;
@@ -92,7 +96,7 @@ public final class Sample implements Numbers {
     }
 
     private void copy(int index, int slot, Readings readings) {
-        byte state = slot == Slots.NONE ? State.INSTANCE_GONE.code() : readings.state(slot);
+        byte state = slot == Slots.NONE ? readings.unknown().code() : readings.state(slot);
         long value = slot == Slots.NONE ? 0 : readings.value(slot);
         if (state != states[index] || value != values[index]) {
             states[index] = state;
@@ -127,9 +131,13 @@ public final class Sample implements Numbers {
         return oldest == Long.MAX_VALUE ? 0 : oldest;
     }
 
-    /** Closes the gatherer if it was opened for this sample alone; else its files stay open for its other samples. */
+    /**
+     * Ends the use of this sample, which keeps its last numbers. Closes the gatherer if it was opened for this sample alone; else its files stay
+     * open for its other samples.
+     */
     @Override
     public void close() {
+        isClosed = true;
         if (isOnly) {
             gatherer.close();
         }

@@ -12,8 +12,8 @@ import java.util.Objects;
 public record Series(Metric metric, String instance) {
     /** Refuses missing parts. */
     public Series {
-        Objects.requireNonNull(metric);
-        Objects.requireNonNull(instance);
+        Objects.requireNonNull(metric, "metric");
+        Objects.requireNonNull(instance, "instance");
     }
 
     @Override

@@ -247,6 +247,8 @@ final class Sink {
         }
         State noField = isUnattributed ? State.MALFORMED : State.NO_FIELD;
         State gone = isUnattributed ? State.MALFORMED : State.INSTANCE_GONE;
+        // One that is there and got no slots is not gone.
+        readings.setUnknown(slots.isFull() ? State.UNREADABLE : gone);
         setMissing(0, scalars, noField);
         for (int instance = 0; instance < slots.instances(); instance++) {
             int base = slots.base(instance);

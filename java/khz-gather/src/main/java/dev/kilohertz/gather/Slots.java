@@ -8,7 +8,8 @@ import java.util.Map;
 
 /**
  * The slots of one kernel file: which slot belongs to which metric of which instance. A slot keeps its meaning until the slots are
- * renewed, which gives the slots back of instances that are gone for long: an instance that comes back before gets its old slots.
+ * renewed, which gives the slots back of instances that are gone for long: an instance that comes back before gets its old slots. When
+ * all slots are taken, those of all instances that are gone are given back at once.
  */
 final class Slots {
     /** No slots are left. */
@@ -34,6 +35,8 @@ final class Slots {
     /** The index of the instance that probably comes next: the kernel seldom changes their order. */
     private int expected;
     private long generation;
+    /** An instance of the present text got no slots. */
+    private boolean isFull;
 
     Slots(KernelFile file) {
         this.file = file;
@@ -58,6 +61,12 @@ final class Slots {
     /** Begins a new parse. */
     void rewind() {
         expected = 0;
+        isFull = false;
+    }
+
+    /** True if an instance of the latest parse got no slots, because there are no more. */
+    boolean isFull() {
+        return isFull;
     }
 
     /** The first slot of the instance that the text calls so; an unknown one gets new slots. {@link #NONE}: no slots are left. */
@@ -78,9 +87,13 @@ final class Slots {
     }
 
     private int append(byte[] name) {
+        if (count + width > SLOTS_MAX) {
+            isFull = true;
+            return NONE;
+        }
         Instance instance = new Instance(name, count);
         // Two names that differ only after the kernel's longest would share one text.
-        if (count + width > SLOTS_MAX || byText.putIfAbsent(instance.text(), instance) != null) {
+        if (byText.putIfAbsent(instance.text(), instance) != null) {
             return NONE;
         }
         byName.put(key(instance), instance);
@@ -121,6 +134,18 @@ final class Slots {
         return series;
     }
 
+    /** The same without instances that are gone. */
+    List<Series> living() {
+        List<Series> living = new ArrayList<>(count);
+        file.scalars().forEach(entry -> living.add(new Series(entry.metric(), "")));
+        for (Instance instance : instances) {
+            if (!instance.isGone()) {
+                file.grouped().forEach(entry -> living.add(new Series(entry.metric(), instance.text())));
+            }
+        }
+        return living;
+    }
+
     /** The name of a slot. */
     String name(int slot) {
         int scalars = file.scalars().size();
@@ -136,20 +161,27 @@ final class Slots {
         return (slot - file.scalars().size()) / width;
     }
 
-    /** Notes which instances are gone at this time; true if enough are gone, and for long enough, that slots should be given back. */
-    boolean areWorn(Readings readings, long nanos) {
+    /**
+     * Notes which instances are gone at this time. Returns how many slots belong to those that are gone for at least {@code age}.
+     */
+    int noteGone(Readings readings, long age, long nanos) {
         int gone = 0;
         // An iterator would be allocated.
         for (int number = 0; number < instances.size(); number++) {
             Instance instance = instances.get(number);
             instance.note(readings.is(instance.base(), State.INSTANCE_GONE), nanos);
-            gone += instance.isGoneFor(GONE_FOR_NANOS, nanos) ? width : 0;
+            gone += instance.isGoneFor(age, nanos) ? width : 0;
         }
+        return gone;
+    }
+
+    /** True if so many of the slots are of instances that are gone that they should be given back. */
+    boolean areWorn(int gone) {
         return gone > GONE_SLOTS_MIN && gone > count / GONE_SHARE;
     }
 
-    /** Gives the slots back of instances that are gone for long. Returns the old slot of each slot that is left. */
-    int[] renew(long nanos) {
+    /** Gives the slots back of instances that are gone for at least {@code age}. Returns the old slot of each slot that is left. */
+    int[] renew(long age, long nanos) {
         List<Instance> all = instances;
         instances = new ArrayList<>();
         byName = new HashMap<>();
@@ -160,7 +192,7 @@ final class Slots {
             old[slot] = slot;
         }
         for (Instance instance : all) {
-            if (!instance.isGoneFor(GONE_FOR_NANOS, nanos)) {
+            if (!instance.isGoneFor(age, nanos)) {
                 for (int entry = 0; entry < width; entry++) {
                     old[count + entry] = instance.base() + entry;
                 }

@@ -5,7 +5,10 @@ import java.util.List;
 /** One kernel file with its parser, its counts and its rate. After a warm-up a gather allocates nothing. */
 final class Source {
     /** A missing source is tried again after this time: a kernel module may be loaded later. */
-    private static final long LOOK_AGAIN_NANOS = 10_000_000_000L;
+    static final long LOOK_AGAIN_NANOS = 10_000_000_000L;
+
+    /** Instances that are gone are counted this often, also while nothing moves in the text. */
+    private static final long COUNT_GONE_NANOS = 1_000_000_000L;
 
     private final KernelFile file;
     private final KernelText text;
@@ -14,6 +17,7 @@ final class Source {
     private boolean isGathered;
     private long gatheredAt;
     private long restNanos;
+    private long countedAt;
     private long stamp;
     private long gathers;
     private long fullParses;
@@ -47,17 +51,23 @@ final class Source {
         }
         bytes = length;
         restNanos = 0;
-        if (!parser.advance(room, Room.LEAD + length)) {
-            afterFullParse(now);
+        boolean isInPlace = parser.advance(room, Room.LEAD + length);
+        if (!isInPlace || now - countedAt >= COUNT_GONE_NANOS) {
+            countedAt = now;
+            if (parser.renewIfWorn(now)) {
+                parser.advance(room, Room.LEAD + length);
+            }
+        }
+        if (!isInPlace) {
+            afterFullParse();
         }
     }
 
-    private void afterFullParse(long now) {
+    private void afterFullParse() {
         fullParses++;
         List<FaultNote> faults = parser.faults();
         failures += faults.isEmpty() ? 0 : 1;
         problem = faults.isEmpty() ? "" : text.path() + ": " + faults.get(0);
-        parser.renewIfWorn(now);
     }
 
     private void lost(int errno) {
@@ -83,6 +93,11 @@ final class Source {
 
     Slots slots() {
         return parser.slots();
+    }
+
+    /** What its slots mean, without instances that are gone. */
+    List<Series> living() {
+        return parser.slots().living();
     }
 
     /** What it has done. */

@@ -3,6 +3,7 @@ package dev.kilohertz.gather;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -14,6 +15,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class FallbackTest {
+    private static final Long GONE = 0L;
+
     /** Numbers that a test decides. */
     private static final class Made implements Numbers {
         private final Map<String, Long> values;
@@ -51,7 +54,7 @@ class FallbackTest {
 
         @Override
         public State state(int number) {
-            return State.PRESENT;
+            return values.get(found.get(number)) == GONE ? State.INSTANCE_GONE : State.PRESENT;
         }
 
         @Override
@@ -61,7 +64,7 @@ class FallbackTest {
 
         @Override
         public Metric metric(int number) {
-            return new Metric(found.get(number), Kind.GAUGE, Unit.COUNT, 0, "");
+            return new Metric(found.get(number), found.get(number).startsWith("count") ? Kind.COUNTER : Kind.GAUGE, Unit.COUNT, 0, "");
         }
 
         @Override
@@ -183,6 +186,81 @@ class FallbackTest {
         numbers.take();
         assertFalse(numbers.isBetter());
         assertEquals(List.of(1L, 2L), List.of(numbers.steps(a), numbers.steps(b)));
+    }
+
+    @Test
+    void countersDoNotFallWhenTheSourceChanges() {
+        Map<String, Long> late = new HashMap<>(Map.of("count", 90L, "gauge", 3L));
+        Made gatherer = new Made(100, new HashMap<>(Map.of("count", 100L, "gauge", 5L)));
+        Made agent = new Made(90, late);
+        boolean[] isThere = {false};
+        Fallback numbers = new Fallback(() -> {
+            if (!isThere[0]) {
+                throw new IOException("no agent runs");
+            }
+            return agent;
+        }, gatherer, Duration.ZERO, () -> now);
+        int count = numbers.find("count");
+        int gauge = numbers.find("gauge");
+        numbers.take();
+        assertEquals(List.of(100L, 5L), List.of(numbers.steps(count), numbers.steps(gauge)));
+        isThere[0] = true;
+        assertTrue(numbers.take());
+        assertTrue(numbers.isBetter());
+        assertEquals(List.of(100L, 3L), List.of(numbers.steps(count), numbers.steps(gauge)));
+        assertFalse(numbers.isChanged(count));
+        assertEquals(90, numbers.stampNanos());
+        late.put("count", 99L);
+        numbers.take();
+        assertEquals(100, numbers.steps(count));
+        late.put("count", 101L);
+        numbers.take();
+        assertEquals(101, numbers.steps(count));
+        late.put("count", 7L);
+        numbers.take();
+        assertEquals(7, numbers.steps(count), "the kernel has begun anew, and this source says so");
+        // And back.
+        isThere[0] = false;
+        agent.isBroken = true;
+        gatherer.values.put("count", 6L);
+        numbers.take();
+        assertFalse(numbers.isBetter());
+        assertEquals(7, numbers.steps(count));
+        now = Floor.NANOS_MAX;
+        numbers.take();
+        assertEquals(6, numbers.steps(count), "it has begun anew in that moment");
+    }
+
+    @Test
+    void aCounterThatWasGoneBeginsAnew() {
+        Map<String, Long> values = new HashMap<>(Map.of("count", 10L));
+        better = new Made(2, values);
+        Made gatherer = new Made(1, new HashMap<>(Map.of("count", 100L)));
+        Fallback numbers = new Fallback(this::open, gatherer, RETRY, () -> now);
+        isThere = false;
+        int count = numbers.find("count");
+        numbers.take();
+        isThere = true;
+        now = RETRY.toNanos();
+        numbers.take();
+        assertEquals(100, numbers.steps(count));
+        values.put("count", GONE);
+        numbers.take();
+        assertEquals(State.INSTANCE_GONE, numbers.state(count));
+        values.put("count", 1L);
+        numbers.take();
+        assertEquals(1, numbers.steps(count));
+    }
+
+    @Test
+    void timesThatCannotBeAreRefusedAndHugeOnesAreNever() {
+        assertThrows(IllegalArgumentException.class, () -> new Fallback(this::open, other, Duration.ofNanos(-1)));
+        isThere = false;
+        Fallback numbers = new Fallback(this::open, other, Duration.ofSeconds(Long.MAX_VALUE), () -> now);
+        numbers.take();
+        now = Long.MAX_VALUE - 1;
+        numbers.take();
+        assertEquals(1, opens);
     }
 
     @Test

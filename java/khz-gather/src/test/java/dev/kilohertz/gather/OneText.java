@@ -5,7 +5,7 @@ import java.util.List;
 
 /** A kernel that has one text and hands it out in pieces of at most this many bytes. */
 final class OneText implements Kernel {
-    final byte[] text;
+    byte[] text;
     private final int piece;
     final List<Integer> asked = new ArrayList<>();
     boolean isMissing;

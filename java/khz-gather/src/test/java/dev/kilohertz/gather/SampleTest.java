@@ -7,9 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -50,6 +52,36 @@ class SampleTest {
             assertEquals(44_281, sample.steps(up));
             assertEquals(new BigDecimal("442.81"), sample.decimal(up));
             assertEquals(new Metric("uptime.up", Kind.GAUGE, Unit.SECONDS, 2, ""), sample.metric(up));
+        }
+    }
+
+    @Test
+    void aSampleThatIsClosedTakesNoMoreAndKeepsItsNumbers() {
+        try (Gatherer gatherer = options().open()) {
+            Sample sample = gatherer.sample();
+            Sample other = gatherer.sample();
+            int up = sample.find("uptime.up");
+            sample.take();
+            sample.close();
+            assertEquals(44_281, sample.steps(up));
+            assertTrue(assertThrows(IllegalStateException.class, sample::take).getMessage().contains("this sample is closed"));
+            other.find("uptime.up");
+            assertTrue(other.take(), "the files are open for the others");
+        }
+    }
+
+    @Test
+    void aHandleThatFindHasNotGivenIsRefused() {
+        try (Gatherer gatherer = options().open(); Fallback fallback = new Fallback(() -> gatherer.sample(), gatherer.sample(), Duration.ZERO)) {
+            for (Numbers numbers : new Numbers[] {gatherer.sample(), fallback}) {
+                numbers.find("uptime.up");
+                for (int handle : new int[] {-1, 1, 99}) {
+                    assertThrows(IndexOutOfBoundsException.class, () -> numbers.state(handle));
+                    assertThrows(IndexOutOfBoundsException.class, () -> numbers.steps(handle));
+                    assertThrows(IndexOutOfBoundsException.class, () -> numbers.metric(handle));
+                    assertThrows(IndexOutOfBoundsException.class, () -> numbers.isChanged(handle));
+                }
+            }
         }
     }
 
@@ -216,6 +248,67 @@ class SampleTest {
     }
 
     @Test
+    void seriesAreThoseThatLiveNow() {
+        Gatherer gatherer = options().open();
+        assertTrue(names(gatherer).contains("cpu.user[1]"));
+        host.replace("stat", "cpu1 ", "cpu7 ");
+        assertFalse(names(gatherer).contains("cpu.user[1]"));
+        assertTrue(names(gatherer).contains("cpu.user[7]"), "nobody wants it, and it is found all the same");
+        host.replace("stat", "cpu7 ", "cpu1 ");
+        List<String> last = names(gatherer);
+        assertTrue(last.contains("cpu.user[1]"));
+        assertFalse(last.contains("cpu.user[7]"));
+        gatherer.close();
+        host.replace("stat", "cpu1 ", "cpu7 ");
+        assertEquals(last, names(gatherer), "a closed one reads nothing");
+    }
+
+    private static List<String> names(Gatherer gatherer) {
+        return gatherer.series().stream().map(Series::toString).toList();
+    }
+
+    @Test
+    void aFileThatIsMissingAtTheStartIsTriedAgain() {
+        Map<String, String> numbers = Map.of("stat", "cpu.user[0]", "meminfo", "mem.free", "loadavg", "load.1m", "uptime", "uptime.up",
+                "net/dev", "net.rx_bytes[lo]");
+        for (KernelFile file : Catalogue.FILES) {
+            long[] now = {1};
+            String text = new String(Fixtures.text(host.root(), file), StandardCharsets.UTF_8);
+            host.remove(file.name());
+            try (Gatherer gatherer = options().clock(() -> now[0]).open()) {
+                boolean hasInstances = !file.grouped().isEmpty();
+                String name = numbers.get(file.name());
+                Sample sample = gatherer.sample();
+                int number = sample.find(name);
+                sample.take();
+                assertEquals(State.NO_SOURCE, sample.state(number), name);
+                assertEquals(!hasInstances, names(gatherer).contains(name));
+                host.write(file.name(), text);
+                now[0] += Source.LOOK_AGAIN_NANOS - 1;
+                sample.take();
+                assertEquals(State.NO_SOURCE, sample.state(number), name);
+                now[0]++;
+                assertTrue(names(gatherer).contains(name), "nobody wants it, and it is found all the same: " + name);
+                sample.take();
+                assertEquals(State.PRESENT, sample.state(number), name);
+            }
+        }
+    }
+
+    @Test
+    void anInterfaceWhoseFileCannotBeReadIsNotGone() {
+        try (Gatherer gatherer = options().open()) {
+            Sample sample = gatherer.sample();
+            int received = sample.find("net.rx_bytes[none0]");
+            sample.take();
+            assertEquals(State.INSTANCE_GONE, sample.state(received));
+            host.write("net/dev", "nothing\n");
+            assertTrue(sample.take());
+            assertEquals(State.MALFORMED, sample.state(received));
+        }
+    }
+
+    @Test
     void whereNothingCanBeReadTheGathererDoesNotStart() {
         Path empty = folder.resolve("empty");
         GatherException reason = assertThrows(GatherException.class,
@@ -268,7 +361,9 @@ class SampleTest {
             Sample one = gatherer.sample();
             one.find("uptime.up");
             one.close();
-            assertTrue(one.take());
+            Sample another = gatherer.sample();
+            another.find("uptime.up");
+            assertTrue(another.take());
         }
     }
 }

@@ -75,6 +75,54 @@ class SlotsTest {
     }
 
     @Test
+    void whenAllSlotsAreTakenThoseOfInterfacesThatAreGoneAreGivenBackAtOnce() {
+        int fit = Slots.SLOTS_MAX / 16;
+        int many = fit - 100;
+        OneText kernel = new OneText(interfaces(0, many).getBytes(java.nio.charset.StandardCharsets.US_ASCII), Integer.MAX_VALUE);
+        Source source = new Source(new NetDevFile(), new KernelText(kernel, "known", NetDevFile.WHOLE), 0);
+        Room room = new Room();
+        source.gather(room, 0, 1);
+        // Each time other interfaces, within less than the time after which slots are given back otherwise.
+        for (int round = 1; round <= 5; round++) {
+            kernel.text = interfaces(round * many, many).getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+            source.gather(room, round * SECOND, 1);
+            assertEquals("", source.status().problem());
+            assertEquals(many * 16, source.slots().count());
+            assertEquals(many * 16, source.living().size());
+            int last = source.slots().find("veth" + ((round + 1) * many - 1), 0);
+            assertEquals((round + 1) * many - 1 + 1_000, source.readings().value(last));
+        }
+    }
+
+    @Test
+    void anInterfaceThatIsThereAndHasNoSlotIsNotGone() {
+        int fit = Slots.SLOTS_MAX / 16;
+        Read read = Read.of(new NetDevFile(), interfaces(0, fit + 1));
+        assertEquals(false, read.parser().renewIfWorn(0), "none of them is gone");
+        assertEquals(State.UNREADABLE, read.parser().readings().unknown());
+        read.advance(interfaces(0, fit));
+        assertEquals(State.INSTANCE_GONE, read.parser().readings().unknown());
+    }
+
+    @Test
+    void slotsAreGivenBackAlsoWhileNothingElseMoves() {
+        OneText kernel = new OneText(interfaces(0, 100).getBytes(java.nio.charset.StandardCharsets.US_ASCII), Integer.MAX_VALUE);
+        Source source = new Source(new NetDevFile(), new KernelText(kernel, "known", NetDevFile.WHOLE), 0);
+        Room room = new Room();
+        source.gather(room, 0, 1);
+        kernel.text = interfaces(0, 10).getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+        source.gather(room, SECOND, 1);
+        assertEquals(100 * 16, source.slots().count());
+        assertEquals(10 * 16, source.living().size());
+        long parses = source.status().fullParses();
+        source.gather(room, 2 * SECOND + Slots.GONE_FOR_NANOS, 1);
+        assertEquals(10 * 16, source.slots().count());
+        assertEquals(parses, source.status().fullParses());
+        source.gather(room, 3 * SECOND + Slots.GONE_FOR_NANOS, 1);
+        assertEquals(1_009, source.readings().value(source.slots().find("veth9", 0)));
+    }
+
+    @Test
     void namesThatAreNotTextStayDifferent() {
         byte[] text = (HEADER + "e0: 1 2\ne1: 3 4\n").getBytes(java.nio.charset.StandardCharsets.ISO_8859_1);
         text[HEADER.length() + 1] = (byte) 0xFF;

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 /**
  * Starts the events of the machine in a program that knows nothing of them: {@code java -javaagent:khz-jfr.jar}. With
  * {@code -javaagent:khz-jfr.jar=PATH} those of the snapshot at a path. It never keeps the program from starting.
+ * Why nothing is recorded is logged, as {@link KhzEvents} says.
  */
 public final class KhzAgent {
     private KhzAgent() {}
@@ -27,7 +28,8 @@ public final class KhzAgent {
     }
 
     /**
-     * The JVM calls this when the agent is loaded into a running program ({@code jcmd PID JVMTI.agent_load}).
+     * The JVM calls this when the agent is loaded into a running program: {@code jcmd PID JVMTI.agent_load /DIR/khz-jfr.jar}, or
+     * {@code jcmd PID JVMTI.agent_load /DIR/khz-jfr.jar PATH}, with a space between them.
      *
      * @param path as for {@link #premain}
      */

@@ -26,11 +26,13 @@ import jdk.jfr.RecordingState;
  * <tr><td>{@code khz.Pressure}</td><td>for cpu, memory and io: the averages over 10 s, and the stalled time since the last event</td></tr>
  * <tr><td>{@code khz.RunQueue}</td><td>load, running and blocked tasks</td></tr>
  * <tr><td>{@code khz.Network}</td><td>for each interface: bytes and packets a second since the last event</td></tr>
+ * <tr><td>{@code khz.Problem}</td><td>why there are none of the others; every 10 s</td></tr>
  * </table>
  *
- * <p>Each has a period of one second, unless the settings of a recording say otherwise: khz.jfc in this jar is an example. A period
+ * <p>Each of the first four has a period of one second, unless the settings of a recording say otherwise: khz.jfc in this jar is an example. A period
  * costs a few reads of shared memory. While no agent runs, or a number is unknown, there is no event: never one with 0. When the
- * agent is back, so are the events.
+ * agent is back, so are the events. {@link #problem} says why there are none, and so does a warning of the logger with the name of this class
+ * ({@link System#getLogger}), at the start and whenever the problem is another one.
  */
 public final class KhzEvents implements AutoCloseable {
     private static KhzEvents started;
@@ -38,6 +40,7 @@ public final class KhzEvents implements AutoCloseable {
     private final Path path;
     private final LiveSnapshot node;
     private final Map<Class<? extends Event>, Source> sources;
+    private final Problem problem;
     private final FlightRecorderListener beginnings = new Beginnings();
 
     private KhzEvents(Path path) {
@@ -45,6 +48,7 @@ public final class KhzEvents implements AutoCloseable {
         node = path == null ? LiveSnapshot.local() : LiveSnapshot.at(path);
         sources = Map.of(CpuEvent.class, new CpuSource(node), PressureEvent.class, new PressureSource(node), RunQueueEvent.class,
                 new RunQueueSource(node), NetworkEvent.class, new NetworkSource(node));
+        problem = new Problem(node);
     }
 
     /**
@@ -65,7 +69,7 @@ public final class KhzEvents implements AutoCloseable {
      * @throws IllegalStateException events of another snapshot were started before
      */
     public static KhzEvents start(Path path) {
-        return startOnce(Objects.requireNonNull(path));
+        return startOnce(Objects.requireNonNull(path, "path"));
     }
 
     private static synchronized KhzEvents startOnce(Path path) {
@@ -104,6 +108,8 @@ public final class KhzEvents implements AutoCloseable {
         }
         FlightRecorder.removeListener(beginnings);
         sources.values().forEach(FlightRecorder::removePeriodicEvent);
+        FlightRecorder.removePeriodicEvent(problem);
+        problem.close();
         node.close();
     }
 
@@ -111,6 +117,8 @@ public final class KhzEvents implements AutoCloseable {
         begin();
         FlightRecorder.addListener(beginnings);
         sources.forEach(FlightRecorder::addPeriodicEvent);
+        FlightRecorder.addPeriodicEvent(ProblemEvent.class, problem);
+        problem.start();
     }
 
     private void begin() {

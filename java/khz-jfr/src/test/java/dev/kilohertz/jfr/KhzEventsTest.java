@@ -24,6 +24,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import jdk.jfr.Configuration;
 import jdk.jfr.Event;
 import jdk.jfr.FlightRecorder;
@@ -214,6 +215,8 @@ class KhzEventsTest {
             for (String type : TYPES) {
                 assertTrue(dumped(recording).events(type).isEmpty(), type);
             }
+            Patience.until("an event says why", () -> dumped(recording).events("khz.Problem").stream()
+                    .anyMatch(event -> event.getString("problem").contains("there is no snapshot")));
             startKhz();
             awaitEvents(recording, 2);
             khz.end();
@@ -279,7 +282,7 @@ class KhzEventsTest {
             settings = Configuration.create(reader);
         }
         assertEquals("Kilohertz", settings.getLabel());
-        assertEquals(TYPES.stream().sorted().toList(),
+        assertEquals(Stream.concat(TYPES.stream(), Stream.of("khz.Problem")).sorted().toList(),
                 settings.getSettings().keySet().stream().map(key -> key.substring(0, key.indexOf('#'))).distinct().sorted().collect(Collectors.toList()));
         for (String type : TYPES) {
             assertEquals("true", settings.getSettings().get(type + "#enabled"));

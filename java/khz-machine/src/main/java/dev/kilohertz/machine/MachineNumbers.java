@@ -25,6 +25,9 @@ import java.util.Objects;
  * has started within 10 s. {@link #take} and reads allocate nothing, except when an agent is looked for (every 10 s while none runs
  * or it lacks a number) or was found.
  *
+ * <p>An agent's numbers are up to a tenth of a second old. Counters do not fall because of that when it changes from the gatherer to the
+ * agent: they keep their number until the agent's has come so far (30 s at most).
+ *
  * <p>It has the numbers that {@link Gatherer#metrics} lists. An agent has more: {@link dev.kilohertz.Snapshot} reads those.
  */
 public final class MachineNumbers implements Numbers {
@@ -58,7 +61,7 @@ public final class MachineNumbers implements Numbers {
      * @return the numbers of the snapshot while its agent lives, else those of the gatherer
      */
     public static MachineNumbers of(LiveSnapshot agent, Numbers gatherer) {
-        return new MachineNumbers(Objects.requireNonNull(agent), Objects.requireNonNull(gatherer));
+        return new MachineNumbers(Objects.requireNonNull(agent, "agent"), Objects.requireNonNull(gatherer, "gatherer"));
     }
 
     /**
@@ -71,13 +74,19 @@ public final class MachineNumbers implements Numbers {
     }
 
     /**
-     * Why the latest numbers did not come from the agent.
+     * Why the latest numbers did not come from the agent, as it is now.
      *
      * @return a sentence; empty if they did, or nothing was taken yet
      */
     public String problem() {
-        Exception problem = numbers.problem();
-        return isFromAgent() || problem == null ? "" : String.valueOf(problem.getMessage());
+        Exception last = numbers.problem();
+        if (isFromAgent() || last == null) {
+            return "";
+        }
+        // What the last attempt has found may be over.
+        String now = agent.problem();
+        String then = String.valueOf(last.getMessage());
+        return now.isEmpty() ? "an agent gathers now, and is asked again within " + RETRY.toSeconds() + " s (before: " + then + ")" : now;
     }
 
     @Override

@@ -8,8 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import dev.kilohertz.KhzProgram;
 import dev.kilohertz.LiveSnapshot;
+import dev.kilohertz.PageFile;
 import dev.kilohertz.Patience;
 import dev.kilohertz.Snapshot;
+import dev.kilohertz.gather.Fallback;
 import dev.kilohertz.gather.Gatherer;
 import dev.kilohertz.gather.Kind;
 import dev.kilohertz.gather.Series;
@@ -18,6 +20,7 @@ import java.io.RandomAccessFile;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -130,6 +133,53 @@ class MachineNumbersTest {
                 assertFalse(numbers.isFromAgent());
                 assertTrue(numbers.problem().contains("ended"), numbers.problem());
                 assertEquals(expected, numbers.text(total));
+            }
+        }
+    }
+
+    @Test
+    void theProblemIsThePresentOne() throws Exception {
+        try (MachineNumbers numbers = MachineNumbers.of(LiveSnapshot.at(folder, Duration.ofDays(100_000)), Gatherer.openSample())) {
+            numbers.take();
+            assertTrue(numbers.problem().startsWith("there is no snapshot"), numbers.problem());
+            try (PageFile agent = PageFile.create(folder.resolve("snapshot"))) {
+                agent.row(agent.add("mem.free", "bytes", 1, 1, 0, 0), 7, 0, 1, 0);
+                Patience.until("the agent is noticed", () -> numbers.problem().startsWith("an agent gathers now, and is asked again within 10 s (before: there is no"));
+                agent.end();
+                Patience.until("its end is noticed", () -> numbers.problem().contains("has ended"));
+            }
+        }
+    }
+
+    /** A snapshot that the test writes: an agent's numbers are a little older than those of the gatherer. */
+    @Test
+    void countersDoNotFallWhenItChangesToAnAgentAndBack() throws Exception {
+        LiveSnapshot live = LiveSnapshot.at(folder, Duration.ofDays(100_000));
+        try (live; Fallback numbers = new Fallback(() -> AgentNumbers.open(live), Gatherer.openSample(), Duration.ZERO)) {
+            int switches = numbers.find("kernel.context_switches");
+            int running = numbers.find("kernel.procs_running");
+            numbers.take();
+            long gathered = numbers.steps(switches);
+            assertTrue(!numbers.isBetter() && gathered > 10);
+            try (PageFile agent = PageFile.create(folder.resolve("snapshot"))) {
+                int counter = agent.add("kernel.context_switches", "count", 1, 0, 0, 0);
+                int gauge = agent.add("kernel.procs_running", "count", 1, 1, 0, 0);
+                agent.row(gauge, 0, 0, 1, 0);
+                agent.row(counter, gathered - 10, 0, 1, 0);
+                Patience.until("the agent is found", () -> {
+                    numbers.take();
+                    return numbers.isBetter();
+                });
+                assertTrue(numbers.steps(switches) >= gathered, numbers.steps(switches) + " is less than " + gathered);
+                assertEquals(0, numbers.steps(running), "a gauge is what the agent says");
+                long far = gathered + (1L << 40);
+                agent.row(counter, far, 0, 1, 0);
+                numbers.take();
+                assertEquals(far, numbers.steps(switches));
+                agent.end();
+                numbers.take();
+                assertFalse(numbers.isBetter());
+                assertEquals(far, numbers.steps(switches));
             }
         }
     }

@@ -14,12 +14,19 @@ import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.noop.NoopMeter;
 import io.micrometer.core.instrument.step.StepMeterRegistry;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
-/** The meters of one registry: which series have one. It makes those of new series, and removes those of instances that are gone. */
+/**
+ * The meters of one registry: which series have one. It makes those of new series, and removes those of instances that are gone. A
+ * registry gives the meter that it has if somebody wants one with the same name and tags: such a meter belongs to others, and is left alone.
+ */
 final class BoundMeters {
     /** An instance without a value for as many refreshes is gone. Shortly after its start, an agent has not gathered everything. */
     private static final int ABSENT_MAX = 3;
@@ -32,15 +39,20 @@ final class BoundMeters {
     private final Map<String, Bound> bound = new HashMap<>();
     /** Whether the patterns mean a name: comparing thousands of names with dozens of patterns takes longer than reading their values. */
     private final Map<String, Boolean> wanted = new HashMap<>();
+    private final Unmatched unmatched;
+    private final Collisions collisions = new Collisions();
     private final Latest latest = new Latest();
     private int leftOut;
+    private boolean isCleared;
 
-    BoundMeters(MeterRegistry registry, LiveSnapshot node, List<SeriesPattern> patterns, Tags tags, int metersMax) {
+    /** {@code named}: those of the patterns that the program has named, and that should match something. */
+    BoundMeters(MeterRegistry registry, LiveSnapshot node, List<SeriesPattern> patterns, List<SeriesPattern> named, Tags tags, int metersMax) {
         this.registry = registry;
         this.node = node;
         this.patterns = patterns;
         this.tags = tags;
         this.metersMax = metersMax;
+        this.unmatched = new Unmatched(named);
     }
 
     /** How many series matched at the last refresh, and got no meter because there were too many. */
@@ -48,8 +60,21 @@ final class BoundMeters {
         return leftOut;
     }
 
+    /** Which series have no meter because nothing has their names. */
+    List<String> unmatched() {
+        return unmatched.sentences();
+    }
+
+    /** Which series have no meter because the registry has another one in its place. */
+    List<String> collisions() {
+        return collisions.sentences();
+    }
+
     /** Looks at all series of the node. While no agent runs, meters stay as they are. */
     synchronized void refresh() {
+        if (isCleared) {
+            return;
+        }
         try {
             node.now().ifPresent(this::refresh);
         } catch (SnapshotException e) {
@@ -64,6 +89,8 @@ final class BoundMeters {
         if (wanted.size() > 2 * all.size()) {
             wanted.clear();
         }
+        Set<Meter> there = there();
+        bound.values().removeIf(meter -> meter.isLost(there));
         int left = 0;
         for (Series series : all) {
             if (series.type() == ValueType.LABELS || series.type() == ValueType.UNKNOWN || !isWanted(series.name())) {
@@ -78,23 +105,41 @@ final class BoundMeters {
             if (known != null) {
                 known.refreshesAbsent = 0;
             } else if (bound.size() < metersMax) {
-                bind(series, handle);
+                bind(series, handle, there);
             } else {
                 left++;
             }
         }
         leftOut = left;
+        collisions.looked();
+        unmatched.looked(snapshot);
         bound.entrySet().removeIf(entry -> isRemoved(entry.getKey(), entry.getValue()));
     }
 
-    /** Removes every meter. */
+    /** Removes every meter that this made, for good. */
     synchronized void clear() {
-        bound.values().forEach(meter -> registry.remove(meter.meter));
+        isCleared = true;
+        // A registry removes by name and tags: what has taken the place of a meter since is another's.
+        Set<Meter> there = there();
+        bound.values().stream().filter(meter -> there.contains(meter.meter)).forEach(meter -> registry.remove(meter.meter));
         bound.clear();
     }
 
+    /** The meters of the registry, compared as objects: equal names and tags do not make a meter this binder's own. */
+    private Set<Meter> there() {
+        Set<Meter> there = Collections.newSetFromMap(new IdentityHashMap<>());
+        there.addAll(registry.getMeters());
+        return there;
+    }
+
     private boolean isWanted(String name) {
-        return wanted.computeIfAbsent(name, n -> patterns.stream().anyMatch(pattern -> pattern.isMatch(n)));
+        Boolean known = wanted.get(name);
+        if (known == null) {
+            unmatched.seen(name);
+            known = patterns.stream().anyMatch(pattern -> pattern.isMatch(name));
+            wanted.put(name, known);
+        }
+        return known;
     }
 
     /** What is of the whole node stays, without a value: only instances come and go. */
@@ -106,8 +151,25 @@ final class BoundMeters {
         return true;
     }
 
-    private void bind(Series series, Snapshot.Handle handle) {
-        MeterName.of(series).ifPresent(name -> bound.put(series.name(), new Bound(handle, registered(name, series, handle))));
+    private void bind(Series series, Snapshot.Handle handle, Set<Meter> there) {
+        MeterName.of(series).ifPresent(name -> bind(name, series, handle, there));
+    }
+
+    private void bind(MeterName name, Series series, Snapshot.Handle handle, Set<Meter> there) {
+        Meter meter;
+        try {
+            meter = registered(name, series, handle);
+        } catch (IllegalArgumentException e) {
+            // It has a meter of another type with this name and these tags, or a filter of the program refuses it.
+            collisions.add(series.name(), e);
+            return;
+        }
+        // A filter that denies meters gives one that is in no registry.
+        if (meter instanceof NoopMeter || there.add(meter)) {
+            bound.put(series.name(), new Bound(handle, meter));
+        } else {
+            collisions.add(series.name(), meter.getId());
+        }
     }
 
     private Meter registered(MeterName name, Series series, Snapshot.Handle handle) {
@@ -132,6 +194,11 @@ final class BoundMeters {
         Bound(Snapshot.Handle handle, Meter meter) {
             this.handle = handle;
             this.meter = meter;
+        }
+
+        /** True if others have taken the meter out of its registry. */
+        boolean isLost(Set<Meter> there) {
+            return !(meter instanceof NoopMeter) && !there.contains(meter);
         }
     }
 }

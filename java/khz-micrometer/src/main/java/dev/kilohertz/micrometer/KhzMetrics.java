@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import java.util.stream.Stream;
 
 /**
@@ -41,6 +42,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
 
     private final LiveSnapshot node;
     private final List<SeriesPattern> patterns;
+    private final List<SeriesPattern> named;
     private final Tags tags;
     private final int metersMax;
     private final Map<MeterRegistry, BoundMeters> registries = new ConcurrentHashMap<>();
@@ -50,6 +52,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
     private KhzMetrics(Builder options) {
         node = options.path == null ? LiveSnapshot.local(options.staleAfter) : LiveSnapshot.at(options.path, options.staleAfter);
         patterns = options.patterns;
+        named = options.named;
         tags = options.tags;
         metersMax = options.metersMax;
         Duration pause = options.refresh;
@@ -81,28 +84,41 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
      */
     @Override
     public void bindTo(MeterRegistry registry) {
-        registries.computeIfAbsent(registry, r -> new BoundMeters(r, node, patterns, tags, metersMax)).refresh();
+        Objects.requireNonNull(registry, "registry");
+        registries.computeIfAbsent(registry, r -> new BoundMeters(r, node, patterns, named, tags, metersMax)).refresh();
     }
 
-    /** Makes meters for series that are new, and removes those of instances that are gone for three refreshes. */
+    /**
+     * Makes meters for series that are new, and for those whose meter others have removed; removes those of instances that are gone for
+     * three refreshes.
+     */
     public void refresh() {
         registries.values().forEach(BoundMeters::refresh);
     }
 
     /**
-     * Why there are no values.
+     * Why there are no values, or why a series has no meter.
      *
-     * @return a sentence that says what to do; empty if an agent runs and every series that is wanted has a meter
+     * @return a sentence that says what to do; empty if an agent runs and every series that is wanted has a meter. It names a pattern of
+     *     {@link Builder#series} that nothing matches; the third refresh also logs such a pattern, as a warning. It names a series whose
+     *     meter would be one that the registry had before, which is logged too
      */
     public String problem() {
         int leftOut = registries.values().stream().mapToInt(BoundMeters::leftOut).max().orElse(0);
         if (leftOut > 0) {
             return leftOut + " series have no meter: more than " + metersMax + " match. Name fewer with series(), or allow more with metersMax()";
         }
-        return failure.isEmpty() ? node.problem() : failure;
+        String problem = failure.isEmpty() ? node.problem() : failure;
+        problem = problem.isEmpty() ? first(BoundMeters::collisions) : problem;
+        return problem.isEmpty() ? first(BoundMeters::unmatched) : problem;
     }
 
-    /** Removes the meters from their registries, and ends reading. */
+    private String first(Function<BoundMeters, List<String>> sentences) {
+        List<String> all = registries.values().stream().map(sentences).filter(some -> !some.isEmpty()).findFirst().orElse(List.of());
+        return all.size() < 2 ? String.join("", all) : all.getFirst() + " (and " + (all.size() - 1) + " more)";
+    }
+
+    /** Removes the meters that this made from their registries, and ends reading. Meters of others stay, whatever their names. */
     @Override
     public void close() {
         if (refresher != null) {
@@ -130,7 +146,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
             refresh();
             failure = "";
         } catch (RuntimeException | InternalError e) {
-            failure = "the last refresh failed, the next one tries again: " + e;
+            failure = "the last refresh failed, the next one tries again: " + OneLine.of(e.toString());
         }
     }
 
@@ -138,6 +154,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
     public static final class Builder {
         private Path path;
         private List<SeriesPattern> patterns = DefaultSeries.PATTERNS.stream().map(SeriesPattern::parse).toList();
+        private List<SeriesPattern> named = List.of();
         private Tags tags = Tags.empty();
         private Duration refresh = REFRESH;
         private Duration staleAfter = LiveSnapshot.STALE_AFTER;
@@ -152,19 +169,21 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
          * @return this
          */
         public Builder snapshot(Path path) {
-            this.path = Objects.requireNonNull(path);
+            this.path = Objects.requireNonNull(path, "path");
             return this;
         }
 
         /**
-         * Binds these series in place of the usual ones.
+         * Binds these series in place of the usual ones. One that nothing matches is a {@link KhzMetrics#problem}, and is logged: it may be
+         * misspelt, or come later.
          *
          * @param wanted names or patterns, as docs/names.md describes them, without a node: {@code mem.*}, {@code net.rx_bytes[eth*]}
          * @return this
          * @throws IllegalArgumentException one of them is no pattern
          */
         public Builder series(String... wanted) {
-            patterns = Stream.of(wanted).map(SeriesPattern::parse).toList();
+            named = Stream.of(Objects.requireNonNull(wanted, "wanted")).map(SeriesPattern::parse).toList();
+            patterns = named;
             return this;
         }
 
@@ -176,7 +195,9 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
          * @throws IllegalArgumentException one of them is no pattern
          */
         public Builder alsoSeries(String... wanted) {
-            patterns = Stream.concat(patterns.stream(), Stream.of(wanted).map(SeriesPattern::parse)).toList();
+            List<SeriesPattern> more = Stream.of(Objects.requireNonNull(wanted, "wanted")).map(SeriesPattern::parse).toList();
+            named = Stream.concat(named.stream(), more.stream()).toList();
+            patterns = Stream.concat(patterns.stream(), more.stream()).toList();
             return this;
         }
 
@@ -187,7 +208,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
          * @return this
          */
         public Builder tags(Iterable<Tag> tags) {
-            this.tags = Tags.of(tags);
+            this.tags = Tags.of(Objects.requireNonNull(tags, "tags"));
             return this;
         }
 
@@ -198,6 +219,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
          * @return this
          */
         public Builder refreshEvery(Duration pause) {
+            Objects.requireNonNull(pause, "pause");
             if (pause.isNegative()) {
                 throw new IllegalArgumentException("nothing is done every " + pause + ": give a time above zero, or zero for never");
             }
@@ -212,7 +234,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
          * @return this
          */
         public Builder staleAfter(Duration silence) {
-            staleAfter = Objects.requireNonNull(silence);
+            staleAfter = Objects.requireNonNull(silence, "silence");
             return this;
         }
 

@@ -12,12 +12,14 @@ import java.util.regex.Pattern;
  * as docs/names.md describes it. It has no part for nodes: a snapshot is of one.
  */
 final class SeriesPattern {
+    private final String text;
     private final Pattern metric;
     /** Empty: any instance, with any labels. */
     private final List<Pattern> instance;
     private final Map<String, Pattern> labels = new TreeMap<>();
 
-    private SeriesPattern(Pattern metric, List<Pattern> instance) {
+    private SeriesPattern(String text, Pattern metric, List<Pattern> instance) {
+        this.text = text;
         this.metric = metric;
         this.instance = instance;
     }
@@ -31,7 +33,7 @@ final class SeriesPattern {
                     + "such as net.rx_bytes[eth*]");
         }
         if (open < 0) {
-            return new SeriesPattern(wild(metric), List.of());
+            return new SeriesPattern(text, wild(metric), List.of());
         }
         if (!text.endsWith("]")) {
             throw new IllegalArgumentException("'" + text + "' has '[' without ']' at its end: write METRIC[INSTANCE]");
@@ -41,7 +43,7 @@ final class SeriesPattern {
 
     private static SeriesPattern withBrackets(String text, String metric, String[] parts) {
         boolean hasInstance = parts[0].indexOf('=') < 0;
-        SeriesPattern pattern = new SeriesPattern(wild(metric), hasInstance ? List.of(wild(parts[0])) : List.of());
+        SeriesPattern pattern = new SeriesPattern(text, wild(metric), hasInstance ? List.of(wild(parts[0])) : List.of());
         for (int i = hasInstance ? 1 : 0; i < parts.length; i++) {
             int equal = parts[i].indexOf('=');
             if (equal <= 0) {
@@ -50,6 +52,17 @@ final class SeriesPattern {
             pattern.labels.put(parts[i].substring(0, equal), wild(parts[i].substring(equal + 1)));
         }
         return pattern;
+    }
+
+    /** True if it may be the name of one series. */
+    boolean isName() {
+        return text.indexOf('*') < 0 && text.indexOf('?') < 0;
+    }
+
+    /** As it was written. */
+    @Override
+    public String toString() {
+        return text;
     }
 
     /** True if the series with this name is meant. Escaped characters are compared as they are written, by both sides. */

@@ -10,13 +10,16 @@ import dev.kilohertz.PageFile;
 import dev.kilohertz.Patience;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.MockClock;
 import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.config.MeterFilter;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -40,7 +43,7 @@ class BoundMetersTest {
         file = PageFile.create(folder.resolve("snapshot"));
         // It counts as alive for hundreds of years: the rows of this file are of 2001.
         node = LiveSnapshot.at(folder, Duration.ofDays(100_000));
-        meters = new BoundMeters(registry, node, List.of(SeriesPattern.parse("*")), Tags.empty(), 100);
+        meters = new BoundMeters(registry, node, List.of(SeriesPattern.parse("*")), List.of(), Tags.empty(), 100);
     }
 
     @AfterEach
@@ -124,7 +127,7 @@ class BoundMetersTest {
         file.row(slot, 1_000, PRESENT, 1, 0);
         MockClock clock = new MockClock();
         Steps steps = new Steps(clock);
-        new BoundMeters(steps, node, List.of(SeriesPattern.parse("net.*")), Tags.empty(), 1).refresh();
+        new BoundMeters(steps, node, List.of(SeriesPattern.parse("net.*")), List.of(), Tags.empty(), 1).refresh();
         FunctionCounter bytes = steps.get("khz.net.rx.bytes").functionCounter();
         file.row(slot, 1_050, PRESENT, 1, 0);
         bytes.count();
@@ -147,8 +150,122 @@ class BoundMetersTest {
     }
 
     @Test
+    void whatNothingMatchesIsSaidAndLoggedOnce() {
+        List<SeriesPattern> named = Stream.of("mem.fre", "mem.free", "net.*[eth7]", "host.uname", "net.rx_bytes").map(SeriesPattern::parse).toList();
+        BoundMeters some = new BoundMeters(registry, node, named, named, Tags.empty(), 100);
+        file.row(add("mem.free", 1, 1), 500, PRESENT, 1, 0);
+        file.add("host.uname", "count", 2, 1, 3, 0);
+        String later = ". There is no meter for it until one comes: check the spelling in series()";
+        List<String> atOnce = Logged.during(() -> {
+            some.refresh();
+            assertEquals(List.of("node n1 has no series 'mem.fre' (did you mean mem.free?)" + later,
+                    "no series of node n1 with numbers matches 'net.*[eth7]'" + later, "no series of node n1 with numbers matches 'host.uname'" + later,
+                    "node n1 has no series 'net.rx_bytes': list them with series(), or with 'khz catalog'" + later), some.unmatched());
+            file.row(add("net.rx_bytes[eth7]", 3, 0), 7, PRESENT, 3, 0);
+            some.refresh();
+        });
+        assertEquals(List.of(), atOnce, "an agent has not gathered everything at once");
+        List<String> logged = Logged.during(() -> {
+            some.refresh();
+            some.refresh();
+        });
+        assertEquals(some.unmatched().stream().map(sentence -> "WARNING " + sentence).toList(), logged);
+        assertEquals(2, logged.size());
+    }
+
+    private BoundMeters another(String... patterns) {
+        return new BoundMeters(registry, node, Stream.of(patterns).map(SeriesPattern::parse).toList(), List.of(), Tags.empty(), 100);
+    }
+
+    @Test
+    void twoBindersOfOneRegistryRemoveOnlyTheirOwn() {
+        file.row(add("mem.free", 1, 1), 500, PRESENT, 1, 0);
+        file.row(add("load.1m", 2, 1), 3, PRESENT, 2, 0);
+        BoundMeters first = another("mem.free");
+        BoundMeters second = another("mem.free", "load.1m");
+        first.refresh();
+        List<String> logged = Logged.during(() -> {
+            second.refresh();
+            second.refresh();
+        });
+        String sentence = "the registry had a meter khz.mem.free[] before, which this binder did not make, so the series mem.free has none: give these "
+                + "meters other tags with tags(), or remove the other one, and the next refresh makes it";
+        assertEquals(List.of(sentence), second.collisions());
+        assertEquals(List.of("WARNING " + sentence), logged);
+        assertEquals(List.of(), first.collisions());
+        first.clear();
+        assertNull(registry.find("khz.mem.free").meter());
+        second.refresh();
+        assertEquals(List.of(), second.collisions());
+        assertEquals(500, registry.get("khz.mem.free").gauge().value());
+        first.refresh();
+        second.clear();
+        assertEquals(List.of(), registry.getMeters(), "a binder that was cleared makes no more meters");
+    }
+
+    @Test
+    void aMeterOfTheProgramItselfStays() {
+        file.row(add("load.1m", 1, 1), 3, PRESENT, 1, 0);
+        Gauge.builder("khz.load.1m", () -> 42).register(registry);
+        BoundMeters binder = another("load.1m");
+        binder.refresh();
+        assertEquals(1, binder.collisions().size());
+        binder.clear();
+        assertEquals(42, registry.get("khz.load.1m").gauge().value());
+    }
+
+    @Test
+    void aMeterOfAnotherTypeKeepsNoOtherSeriesFromHavingOne() {
+        file.row(add("load.1m", 1, 1), 3, PRESENT, 1, 0);
+        file.row(add("mem.free", 2, 1), 500, PRESENT, 2, 0);
+        registry.counter("khz.load.1m");
+        refresh(1);
+        assertTrue(meters.collisions().getFirst().startsWith("the registry refuses the meter of the series load.1m: "), meters.collisions().toString());
+        assertEquals(500, registry.get("khz.mem.free").gauge().value());
+    }
+
+    @Test
+    void whatARegistrySaysIsOneLine() {
+        file.row(add("load.1m", 1, 1), 3, PRESENT, 1, 0);
+        registry.config().meterFilter(new MeterFilter() {
+            @Override
+            public Meter.Id map(Meter.Id id) {
+                throw new IllegalArgumentException("not\r\nhere,\tat " + id.getName());
+            }
+        });
+        refresh(1);
+        assertEquals(List.of("the registry refuses the meter of the series load.1m: not; here, at khz.load.1m"), meters.collisions());
+    }
+
+    @Test
+    void aRefreshPutsBackWhatOthersHaveRemoved() {
+        file.row(add("mem.free", 1, 1), 500, PRESENT, 1, 0);
+        refresh(1);
+        registry.clear();
+        refresh(1);
+        assertEquals(500, registry.get("khz.mem.free").gauge().value());
+        // In its place the program now has one of its own.
+        registry.clear();
+        Gauge.builder("khz.mem.free", () -> 42).register(registry);
+        meters.clear();
+        assertEquals(42, registry.get("khz.mem.free").gauge().value());
+    }
+
+    @Test
+    void whatAFilterDeniesIsNoCollision() {
+        file.row(add("mem.free", 1, 1), 500, PRESENT, 1, 0);
+        file.row(add("mem.total", 2, 1), 501, PRESENT, 2, 0);
+        registry.config().meterFilter(MeterFilter.denyNameStartsWith("khz.mem.free")).commonTags("site", "north");
+        refresh(2);
+        assertEquals(List.of(), meters.collisions());
+        assertEquals(501, registry.get("khz.mem.total").tag("site", "north").gauge().value());
+        meters.clear();
+        assertEquals(List.of(), registry.getMeters());
+    }
+
+    @Test
     void beyondTheLimitSeriesAreCounted() {
-        BoundMeters few = new BoundMeters(registry, node, List.of(SeriesPattern.parse("mem.*")), Tags.empty(), 1);
+        BoundMeters few = new BoundMeters(registry, node, List.of(SeriesPattern.parse("mem.*")), List.of(), Tags.empty(), 1);
         file.row(add("mem.free", 1, 1), 1, PRESENT, 1, 0);
         file.row(add("mem.total", 2, 1), 2, PRESENT, 2, 0);
         file.row(add("load.1m", 3, 1), 3, PRESENT, 3, 0);

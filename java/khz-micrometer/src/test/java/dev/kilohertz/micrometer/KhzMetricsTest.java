@@ -26,6 +26,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Registries of Micrometer over a real khz. */
@@ -61,6 +62,24 @@ class KhzMetricsTest {
     private double get(String series) throws Exception {
         String line = khz.run("get", series, "--format", "properties").lines().filter(l -> !l.startsWith("#")).findFirst().orElseThrow();
         return Double.parseDouble(line.substring(line.lastIndexOf('=') + 1).strip());
+    }
+
+    @Test
+    void argumentsThatAreNullAreNamed() {
+        KhzMetrics.Builder options = here();
+        assertNames("path", () -> options.snapshot(null));
+        assertNames("wanted", () -> options.series((String[]) null));
+        assertNames("wanted", () -> options.alsoSeries((String[]) null));
+        assertNames("tags", () -> options.tags(null));
+        assertNames("pause", () -> options.refreshEvery(null));
+        assertNames("silence", () -> options.staleAfter(null));
+        try (KhzMetrics metrics = options.build()) {
+            assertNames("registry", () -> metrics.bindTo(null));
+        }
+    }
+
+    private static void assertNames(String parameter, Executable call) {
+        assertEquals(parameter, assertThrows(NullPointerException.class, call).getMessage());
     }
 
     @Test
@@ -173,6 +192,9 @@ class KhzMetricsTest {
 
     @Test
     void onlyWhatIsNamedIsBoundAndWhatComesLaterIsBoundOnARefresh() throws Exception {
+        // It warns of what comes late, which this test is about.
+        Logger log = Logger.getLogger(KhzMetrics.class.getName());
+        log.setLevel(Level.OFF);
         try (KhzMetrics metrics = boundTo(registry, here().series("mem.free").alsoSeries("job.*"), "khz.mem.free")) {
             assertEquals(1, registry.getMeters().size());
             khz.run("publish", "queue[worker 3,rank=1]=17");
@@ -182,6 +204,16 @@ class KhzMetricsTest {
             });
             assertEquals(17, registry.get("khz.job.queue").tags("name", "worker 3", "rank", "1").gauge().value());
             assertEquals(2, registry.getMeters().size());
+        } finally {
+            log.setLevel(null);
+        }
+    }
+
+    @Test
+    void aMisspeltSeriesIsAProblem() throws Exception {
+        try (KhzMetrics metrics = boundTo(registry, here().alsoSeries("mem.fre", "mem.fr*x"), "khz.mem.total")) {
+            assertTrue(metrics.problem().contains("has no series 'mem.fre' (did you mean mem.free?)"), metrics.problem());
+            assertTrue(metrics.problem().endsWith(" (and 1 more)"), metrics.problem());
         }
     }
 

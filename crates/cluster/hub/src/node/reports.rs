@@ -1,0 +1,88 @@
+//! What other hubs say of a node: each hub that this one reads lists all nodes that it knows, again and again. Of several words
+//! the one counts that is of the hub which has heard the node last. It keeps words, and decides nothing about the node.
+
+use khz_model::NodeStatus;
+
+use crate::clock;
+
+/// Times that differ by less are the same: each list counts the age of an event from its own time.
+const SAME: i64 = 1_000_000_000;
+/// A hub may have heard a node so much earlier than rows of it came through that hub: they are flushed, and wait.
+const ON_THE_WAY: i64 = 5_000_000_000;
+
+/// What one hub says of the node.
+#[derive(Clone, Debug)]
+struct Report {
+    /// The number of the source, and the hub's name.
+    source: usize,
+    hub: String,
+    is_expected: bool,
+    /// When the hub heard the node last, ns since 1970; `None`: never.
+    heard: Option<i64>,
+}
+
+/// What other hubs say of the node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reports(Vec<Report>);
+
+/// What follows from a hub's word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Whether the hub expects the node is new.
+    pub is_news: bool,
+    /// This hub has heard the node last of all: its word counts.
+    pub counts: bool,
+    /// It has forgotten the node, and only expects it.
+    pub has_forgotten: bool,
+}
+
+impl Reports {
+    /// Takes in the word of a hub. `heard` is when the node was last heard here, ns since 1970; `None`: never.
+    pub fn take(&mut self, source: usize, hub: &str, status: &NodeStatus, heard: Option<i64>) -> Told {
+        let known = self.0.iter().position(|report| report.source == source);
+        let before = known.map(|at| self.0[at].clone());
+        let new_heard = status.heard.map(clock::before);
+        let is_same = |old: &i64, new: &i64| old.abs_diff(*new) < SAME.unsigned_abs();
+        let kept = before.as_ref().and_then(|report| report.heard).zip(new_heard);
+        let report = Report {
+            source,
+            hub: hub.to_owned(),
+            is_expected: status.expected,
+            heard: kept.filter(|(old, new)| is_same(old, new)).map(|(old, _)| old).or(new_heard),
+        };
+        let told = Told {
+            is_news: before.as_ref().is_none_or(|before| before.is_expected != report.is_expected),
+            counts: self.is_latest(&report, heard),
+            has_forgotten: report.heard.is_none() && before.is_some_and(|before| before.heard.is_some()),
+        };
+        match known {
+            Some(at) => self.0[at] = report,
+            None => self.0.push(report),
+        }
+        told
+    }
+
+    /// Whether no other hub has heard the node later, nor this one.
+    fn is_latest(&self, report: &Report, heard: Option<i64>) -> bool {
+        let others = self.0.iter().filter(|other| other.source != report.source);
+        let latest = others.filter_map(|other| other.heard).max();
+        let is_later = |time: &i64| report.heard.is_none_or(|own| own < *time);
+        latest.is_none_or(|latest| !is_later(&latest))
+            && heard.is_none_or(|heard| !is_later(&heard.saturating_sub(ON_THE_WAY)))
+    }
+
+    /// This source says nothing of the node any more.
+    pub fn forget(&mut self, source: usize) {
+        self.0.retain(|report| report.source != source);
+    }
+
+    /// A hub that remembers the node.
+    pub fn remembers(&self) -> Option<&str> {
+        self.0.iter().find(|report| report.heard.is_some()).map(|report| report.hub.as_str())
+    }
+
+    /// A hub that expects the node.
+    pub fn expects(&self) -> Option<&str> {
+        self.0.iter().find(|report| report.is_expected).map(|report| report.hub.as_str())
+    }
+}

@@ -1,0 +1,150 @@
+//! `/proc/net/softnet_stat`: what each CPU has done with received packets. A line is a CPU that is on, with numbers in
+//! hexadecimal: packets processed, dropped because the queue was full, times that the budget ran out, and others. The
+//! thirteenth is the CPU's number (since Linux 5.10; before, lines are counted).
+
+use std::ops::Range;
+
+use khz_model::{Fault, Unit};
+
+use crate::entry::{Entry, counter};
+use crate::kernel_file::{Group, KernelFile, Pieces};
+use crate::number;
+use crate::sink::Sink;
+use crate::text::words;
+
+/// The file. A record is a line: fifteen numbers of eight digits.
+pub static FILE: KernelFile = KernelFile {
+    name: "net/softnet_stat",
+    path: "proc/net/softnet_stat",
+    pieces: Pieces::Records { longest: 160 },
+    only_base: true,
+    scalars: &[],
+    groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[], instance_labels: &[] }],
+    parse,
+};
+
+static PER_CPU: &[Entry] = &[
+    counter(
+        "softnet.processed",
+        "first number",
+        Unit::Packets,
+        "Packets that this CPU has received and processed.",
+    )
+    .exposed("node_softnet_processed_total", &[]),
+    counter(
+        "softnet.dropped",
+        "second number",
+        Unit::Packets,
+        "Packets thrown away because this CPU's queue was full.",
+    )
+    .exposed("node_softnet_dropped_total", &[]),
+    counter(
+        "softnet.squeezed",
+        "third number",
+        Unit::Count,
+        "Times that packets were left when this CPU's budget or time for them was used up.",
+    )
+    .exposed("node_softnet_times_squeezed_total", &[]),
+];
+
+/// The place of the CPU's number.
+const CPU: usize = 12;
+
+fn parse(sink: &mut Sink<'_>) {
+    let mut lines = 0u64;
+    sink.lines(|sink, line| {
+        let cpu = match words(sink.text(), line.clone()).nth(CPU) {
+            Some(word) => number::hexadecimal(&sink.text()[word]),
+            None => Ok(lines),
+        };
+        lines += 1;
+        match cpu {
+            Ok(cpu) => one_cpu(sink, line, cpu),
+            Err(_) => sink.note(String::from("the CPU's number"), "not a hexadecimal number"),
+        }
+    });
+}
+
+fn one_cpu(sink: &mut Sink<'_>, line: Range<usize>, cpu: u64) {
+    let Some(slots) = sink.instance(0, decimal(cpu, &mut [0; DIGITS_MAX])) else { return };
+    let mut words = words(sink.text(), line);
+    for index in 0..PER_CPU.len() {
+        match words.next().map(|word| number::hexadecimal(&sink.text()[word])) {
+            Some(Ok(value)) => sink.field_is(slots, index, value),
+            Some(Err(fault)) => sink.fail_field(slots, index, fault, "not a hexadecimal number"),
+            None => sink.fail_field(slots, index, Fault::Malformed, "the line has not as many numbers"),
+        }
+    }
+}
+
+/// Digits of a number of 64 bits.
+const DIGITS_MAX: usize = 20;
+
+/// The number's digits, without an allocation: this runs on every tick.
+fn decimal(mut number: u64, room: &mut [u8; DIGITS_MAX]) -> &[u8] {
+    let mut from = DIGITS_MAX;
+    loop {
+        from -= 1;
+        room[from] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &room[from..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Parser;
+    use khz_model::{Fault, Instance, Reading};
+
+    const REST: &str = "00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000";
+
+    fn read(text: &str) -> Parser {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(text.as_bytes());
+        parser
+    }
+
+    fn get(parser: &Parser, metric: &str, cpu: &str) -> Reading {
+        let slot = parser.schema().slot(metric, Some(&Instance::from_kernel(cpu.as_bytes()))).unwrap();
+        parser.reading(slot as usize).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_hexadecimal_and_lines_name_their_cpu() {
+        let mut parser = read(&format!(
+            "00fcdeb2 000000b5 00000004 {REST} 00000000 00000000 00000000\n0000000a 00000000 00000006 {REST} 0000000c 00000000 00000000\n"
+        ));
+        assert_eq!(parser.faults(), []);
+        assert_eq!(get(&parser, "softnet.processed", "0"), Reading::Present(0x00fc_deb2));
+        assert_eq!(get(&parser, "softnet.dropped", "0"), Reading::Present(181));
+        assert_eq!(get(&parser, "softnet.squeezed", "12"), Reading::Present(6));
+        parser.advance_with(
+            format!("0000000b 00000000 00000006 {REST} 0000000c 00000000 00000000\n").as_bytes(),
+        );
+        assert_eq!(get(&parser, "softnet.processed", "12"), Reading::Present(11));
+    }
+
+    #[test]
+    fn all_numbers_have_their_digits() {
+        for number in [0, 7, 10, 1_099, u64::MAX] {
+            assert_eq!(super::decimal(number, &mut [0; super::DIGITS_MAX]), number.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_older_kernel_has_a_line_for_each_cpu() {
+        let parser = read("00000001 00000002 00000003\n00000004 00000005 00000006\n");
+        assert_eq!(get(&parser, "softnet.dropped", "1"), Reading::Present(5));
+    }
+
+    #[test]
+    fn damage_is_failed() {
+        let parser = read("0000000g 00000002\n");
+        for metric in ["softnet.processed", "softnet.squeezed"] {
+            assert_eq!(get(&parser, metric, "0"), Reading::Failed(Fault::Malformed), "{metric}");
+        }
+        assert_eq!(get(&parser, "softnet.dropped", "0"), Reading::Present(2));
+    }
+}

@@ -96,7 +96,9 @@ fn every_route_and_parameter_is_described_and_nothing_else() {
 fn needed(path: &str) -> &'static str {
     match path {
         "/khz/v1/tiles" => "?match=load.1m",
-        "/api/v1/query" | "/api/v1/format_query" | "/khz/v1/rules/picture" => "?query=node_load1",
+        "/api/v1/query" | "/api/v1/query_exemplars" | "/api/v1/format_query" | "/khz/v1/rules/picture" => {
+            "?query=node_load1"
+        }
         "/api/v1/query_range" => "?query=node_load1&start=1763690000&end=1763690030&step=15",
         "/api/v1/series" => "?match[]=node_load1",
         _ => "",
@@ -253,6 +255,9 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?query=node_load1&start=1&end=8", 400),
         ]),
         "/api/v1/format_query" => requests.push(get("?query=sum(", 400)),
+        "/api/v1/query_exemplars" => {
+            requests.extend([get("?query=sum(", 400), get("?query=node_load1&start=9&end=8", 400)])
+        }
         "/api/v1/series" => requests.extend([
             get("", 400),
             get("?match[]={}", 400),

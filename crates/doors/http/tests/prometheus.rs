@@ -293,6 +293,15 @@ fn what_data_sources_ask_beside_queries_is_answered() {
     assert_eq!(body("rules"), r#"{"status":"success","data":{"groups":[]}}"#);
     assert_eq!(body("alerts"), r#"{"status":"success","data":{"alerts":[]}}"#);
     assert_eq!(body("query_exemplars?query=up"), r#"{"status":"success","data":[]}"#);
+    for (wrong, problem) in [
+        ("query_exemplars?query=sum(", "parse error"),
+        ("query_exemplars", "parse error"),
+        ("query_exemplars?query=up&start=noon", "start"),
+        ("query_exemplars?query=up&start=2&end=1", "end timestamp must not be before start time"),
+    ] {
+        let answer = body(wrong);
+        assert!(answer.contains("bad_data") && answer.contains(problem), "{wrong}: {answer}");
+    }
     assert_eq!(
         body("metadata?metric=node_load1"),
         r#"{"status":"success","data":{"node_load1":[{"type":"gauge","help":"What the kernel says of load.1m.","unit":""}]}}"#

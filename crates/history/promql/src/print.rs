@@ -93,6 +93,13 @@ pub(crate) fn quoted(text: &str) -> String {
     all
 }
 
+/// The name of a label: in quotes if it has other characters than letters, digits and `_`.
+pub(crate) fn label_name(name: &str) -> String {
+    let is_plain =
+        |(at, c): (usize, char)| c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit());
+    if name.chars().enumerate().all(is_plain) { name.to_owned() } else { quoted(name) }
+}
+
 /// A time (ms since 1970) as a date, in whole seconds.
 pub(crate) fn rfc3339(time: i64) -> String {
     let moment = Moment::of(time.div_euclid(1000));
@@ -109,11 +116,7 @@ pub fn label_text(labels: &LabelSet) -> String {
         if at > 0 {
             all.push_str(", ");
         }
-        let plain = name
-            .chars()
-            .enumerate()
-            .all(|(at, c)| c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit()));
-        all.push_str(&if plain { name.to_string() } else { quoted(name) });
+        all.push_str(&label_name(name));
         all.push('=');
         all.push_str(&quoted(value));
     }

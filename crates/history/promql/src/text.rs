@@ -2,7 +2,9 @@
 //! promql-parser; this module says first what that crate may be given.
 
 mod bytes;
+mod durations;
 mod faults;
+mod format;
 mod guard;
 mod numbers;
 mod positions;
@@ -31,7 +33,7 @@ pub(crate) fn parse(text: &str) -> Result<Expr, QueryError> {
 
 /// The text as the parser's crate can read it.
 fn plain(text: &str) -> String {
-    numbers::without_underscores(&bytes::without_escaped_bytes(text))
+    durations::readable(&numbers::without_underscores(&bytes::readable(text)))
 }
 
 /// What the parser makes of a text, or its problem. It is foreign code: should it panic, then the query fails, not the process.
@@ -46,7 +48,8 @@ fn parsed(text: &str) -> Result<Expr, String> {
 ///
 /// If the text is no query.
 pub fn format(text: &str) -> Result<String, QueryError> {
-    Ok(parse(text)?.prettify())
+    let numbers = durations::Numbers::of(text);
+    Ok(format::format(&parse(text)?, numbers))
 }
 
 /// The conditions of a selector such as `up{job="node"}`, as `match[]` of Prometheus' HTTP API has them.

@@ -61,9 +61,10 @@ fn ask(engine: &Engine, store: &made_up::Store, query: &Query) -> Said {
         0 => engine.query(store, &query.text, query.start),
         step => engine.query_range(store, &query.text, query.start, query.end, step),
     };
+    let formatted = khz_promql::format(&query.text).ok();
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Said { error: Some(error.to_string()), ..Said::default() },
+        Err(error) => return Said { error: Some(error.to_string()), formatted, ..Said::default() },
     };
     let mut series: BTreeMap<LabelSet, Vec<(i64, f64)>> = BTreeMap::new();
     match answer.value {
@@ -74,7 +75,7 @@ fn ask(engine: &Engine, store: &made_up::Store, query: &Query) -> Said {
         }
         Value::Matrix(all) => series.extend(all.into_iter().map(|one| (one.labels, one.samples))),
     }
-    Said { error: None, series, warnings: answer.warnings, infos: answer.infos }
+    Said { error: None, series, warnings: answer.warnings, infos: answer.infos, formatted }
 }
 
 /// True for two errors that are the same. Which series of several that cannot be matched is named is left to chance.
@@ -97,6 +98,13 @@ fn same(one: f64, two: f64) -> bool {
 }
 
 fn compare(ours: &Said, theirs: &Said) -> Result<(), String> {
+    // Prometheus forgets to indent a subquery in a call of several lines.
+    let lines = |text: &Option<String>| {
+        text.as_ref().map(|text| text.lines().map(|line| line.trim_start().to_owned()).collect::<Vec<_>>())
+    };
+    if lines(&ours.formatted) != lines(&theirs.formatted) {
+        return Err(format!("formatted: ours {:?}\n    theirs {:?}", ours.formatted, theirs.formatted));
+    }
     match (&ours.error, &theirs.error) {
         (None, None) => {}
         (Some(ours), Some(theirs)) if alike(ours, theirs) => return Ok(()),

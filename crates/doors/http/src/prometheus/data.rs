@@ -6,10 +6,12 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use khz_model::{Kind, Metric, Query, exposed};
+use khz_promql::{Source, metric_names};
 
 use crate::json;
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes};
+use crate::prometheus::evaluate::{Stop, evaluate};
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::Form;
 use crate::routes::App;
@@ -17,7 +19,7 @@ use crate::routes::App;
 /// Parameters of `/api/v1/metadata`.
 pub(crate) const METADATA_PARAMS: &[&str] = &["metric", "limit", "limit_per_metric"];
 /// Parameters of `/api/v1/query_exemplars`.
-pub(crate) const EXEMPLARS_PARAMS: &[&str] = &["query", "start", "end"];
+pub(crate) const EXEMPLARS_PARAMS: &[&str] = &["query", "start", "end", "timeout"];
 
 /// The version of Prometheus whose interface and language this is: data sources choose by it what they ask.
 const VERSION: &str = "3.5.0";
@@ -89,7 +91,16 @@ pub(crate) async fn build(State(app): State<Arc<App>>) -> Result<Response, Failu
     answer::success(&app, Notes::default(), write).await
 }
 
-/// `/api/v1/query_exemplars`
-pub(crate) async fn exemplars(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+/// `/api/v1/query_exemplars`: none, of each query that is one.
+pub(crate) async fn exemplars(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+    let form = Form::of(request).await?;
+    let (start, end) = (form.moment("start", i64::MIN)?, form.moment("end", i64::MAX)?);
+    if end < start {
+        return Err(Failure::parameter("end", "end timestamp must not be before start time"));
+    }
+    let (text, timeout) = (form.get("query").unwrap_or_default().to_owned(), form.timeout()?);
+    // The text may have regular expressions, which take a while.
+    let parse = move |_: &dyn Source, _: &Stop| metric_names(&text).map(drop);
+    evaluate(&app, form.asked(timeout), parse).await.map_err(Failure::of_query)?;
     answer::fixed(&app, "[]").await
 }

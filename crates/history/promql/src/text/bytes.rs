@@ -16,17 +16,18 @@ pub(crate) fn is_label_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| byte_of(c).is_none())
 }
 
-/// The query with its escaped bytes as characters. The number of tokens is the same, but not their places.
-pub(super) fn without_escaped_bytes(text: &str) -> String {
+/// The query with texts that the parser reads as Prometheus would: escaped bytes are characters, and what stands in backquotes
+/// has escapes. The number of tokens is the same, but not their places.
+pub(super) fn readable(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     let mut copied = 0;
     for token in tokens(text) {
-        let quote = token.text.chars().next().unwrap_or(' ');
-        let closed = token.text.len() > 1 && token.text.ends_with(quote);
-        if token.kind != Kind::Text || quote == '`' || !closed || !has_escaped_bytes(token.text) {
+        // The parser's crate looks for escapes in backquotes, too.
+        let is_raw = token.text.starts_with('`') && token.text.contains('\\');
+        if token.kind != Kind::Text || !(is_raw || has_escaped_bytes(token.text)) {
             continue;
         }
-        let Some(bytes) = unescaped(&token.text[1..token.text.len() - 1]) else { continue };
+        let Some(bytes) = unquoted(token.text) else { continue };
         all.push_str(&text[copied..token.at]);
         all.push('"');
         for chunk in bytes.utf8_chunks() {
@@ -54,7 +55,11 @@ pub(super) fn unquoted(text: &str) -> Option<Vec<u8>> {
 }
 
 fn has_escaped_bytes(text: &str) -> bool {
-    text.as_bytes().windows(2).any(|two| two[0] == b'\\' && (two[1] == b'x' || two[1].is_ascii_digit()))
+    !text.starts_with('`')
+        && text
+            .as_bytes()
+            .windows(2)
+            .any(|two| two[0] == b'\\' && (two[1] == b'x' || two[1].is_ascii_digit()))
 }
 
 /// The bytes that a text stands for; `None` if an escape is wrong, which the parser then says.
@@ -112,13 +117,10 @@ mod tests {
 
     #[test]
     fn escaped_bytes_become_the_characters_that_they_are_or_such_that_nothing_else_uses() {
-        assert_eq!(
-            without_escaped_bytes(r#"x{a="\xc3\xa9", b='\303\251"'} # "\x"#),
-            r#"x{a="é", b="é\""} # "\x"#
-        );
-        assert_eq!(without_escaped_bytes(r#""a\nb" "\u00e9" `\xff`"#), r#""a\nb" "\u00e9" `\xff`"#);
-        assert_eq!(without_escaped_bytes(r#""\xz" "\9" "\x"#), r#""\xz" "\9" "\x"#);
-        let lone = without_escaped_bytes(r#""a\xffb""#);
+        assert_eq!(readable(r#"x{a="\xc3\xa9", b='\303\251"'} # "\x"#), r#"x{a="é", b="é\""} # "\x"#);
+        assert_eq!(readable(r#""a\nb" "\u00e9" `\xff`"#), r#""a\nb" "\u00e9" "\\xff""#);
+        assert_eq!(readable(r#""\xz" "\9" "\x"#), r#""\xz" "\9" "\x"#);
+        let lone = readable(r#""a\xffb""#);
         assert!(lone.chars().any(|c| byte_of(c) == Some(0xff)), "{lone}");
         assert!(!is_label_name(&lone) && !is_label_name("") && is_label_name("é.b"));
     }

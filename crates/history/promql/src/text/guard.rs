@@ -2,6 +2,7 @@
 //! regular expression with room for megabytes.
 
 use super::bytes::unquoted;
+use super::durations;
 use super::positions::Position;
 use super::tokens::{Kind, Token, tokens};
 use crate::error::QueryError;
@@ -50,7 +51,7 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
             }
         }
         if matches!(token.kind, Kind::Number | Kind::Word)
-            && (seconds_beyond(&tokens, at) || duration_beyond(token.text))
+            && (seconds_beyond(&tokens, at) || durations::is_beyond(token.text))
         {
             return bad_at(token, format!("duration out of range: {}", shortened(token.text)));
         }
@@ -80,41 +81,12 @@ fn before(tokens: &[Token<'_>], at: usize) -> String {
 
 /// True for a number that stands for a duration and is larger than any: the parser would panic.
 fn seconds_beyond(tokens: &[Token<'_>], at: usize) -> bool {
-    let before = |back: usize| at.checked_sub(back).map_or("", |before| tokens[before].text);
-    let duration = matches!(before(1), "[" | ":")
-        || before(1).eq_ignore_ascii_case("offset")
-        || (matches!(before(1), "+" | "-") && before(2).eq_ignore_ascii_case("offset"));
-    duration
+    let is_range = at.checked_sub(1).is_some_and(|before| matches!(tokens[before].text, "[" | ":"));
+    (is_range || durations::is_offset(tokens, at))
         && tokens[at].text.parse::<f64>().is_ok_and(|number| {
             // What is no finite number, too.
             !(0.0..=DURATION_SECONDS_MAX).contains(&number)
         })
-}
-
-/// The units of a duration, in ns.
-const UNITS: [(&str, u128); 7] = [
-    ("ms", 1_000_000),
-    ("y", 365 * 86_400_000_000_000),
-    ("w", 7 * 86_400_000_000_000),
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-];
-
-/// True for a duration with units that has more nanoseconds than a signed number of 64 bits: Prometheus has no longer ones.
-fn duration_beyond(text: &str) -> bool {
-    let (mut rest, mut nanos) = (text, 0u128);
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let unit = UNITS.iter().find(|(unit, _)| rest[digits..].starts_with(unit)).filter(|_| digits > 0);
-        let Some((unit, length)) = unit else { return false };
-        // A number that does not fit is as large as any.
-        let number = rest[..digits].parse::<u64>().unwrap_or(u64::MAX);
-        nanos = nanos.saturating_add(u128::from(number).saturating_mul(*length));
-        rest = &rest[digits + unit.len()..];
-    }
-    nanos > i64::MAX as u128
 }
 
 /// An upper bound for how deep the tree of these tokens is.

@@ -1,7 +1,7 @@
 // Answers queries with Prometheus' own engine, for comparison. The first argument is a file in the notation of
 // Prometheus' tests (`load …`). Each line of the standard input is a query: START<tab>END<tab>STEP<tab>QUERY, in
 // milliseconds; a step of 0 asks for one instant. Each answer is lines: E (an error) or S and V (series and values),
-// W and I (warnings and infos), and a dot.
+// W and I (warnings and infos), F (the query, written evenly, in JSON), and a dot.
 package main
 
 import (
@@ -89,6 +89,7 @@ func main() {
 		EnableAtModifier:         true,
 		EnableNegativeOffset:     true,
 	})
+	p := parser.NewParser(parser.Options{})
 	out := bufio.NewWriter(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
@@ -97,6 +98,10 @@ func main() {
 		start, _ := strconv.ParseInt(parts[0], 10, 64)
 		end, _ := strconv.ParseInt(parts[1], 10, 64)
 		step, _ := strconv.ParseInt(parts[2], 10, 64)
+		if expr, err := p.ParseExpr(parts[3]); err == nil {
+			formatted, _ := json.Marshal(parser.Prettify(expr))
+			fmt.Fprintf(out, "F%s\n", formatted)
+		}
 		ctx := context.Background()
 		var query promql.Query
 		if step == 0 {

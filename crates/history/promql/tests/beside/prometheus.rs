@@ -21,6 +21,8 @@ pub struct Said {
     pub series: BTreeMap<LabelSet, Vec<(i64, f64)>>,
     pub warnings: Vec<String>,
     pub infos: Vec<String>,
+    /// The query, written evenly; `None`: it cannot be parsed.
+    pub formatted: Option<String>,
 }
 
 pub struct Prometheus {
@@ -100,6 +102,7 @@ impl Prometheus {
                     let value = f64::from_bits(u64::from_str_radix(bits, 16).unwrap());
                     said.series.get_mut(&labels).unwrap().push((time.parse().unwrap(), value));
                 }
+                "F" => said.formatted = Some(serde_json::from_str(rest).unwrap()),
                 "W" => said.warnings.push(rest.to_owned()),
                 "I" => said.infos.push(rest.to_owned()),
                 _ => {}

@@ -47,6 +47,9 @@ fn selector(random: &mut Random) -> String {
     if random.once_in(15) {
         return String::from(random.one(&[
             "{job=\"api\",kind=\"\"}",
+            "{'job'='api',kind!~`y\\d`}",
+            "{\"gauge\",instance=\"a\"}",
+            "{\"odd.name\",\"a.b\"=\"c\\td\u{e9}\"}",
             "{__name__=~\".*_total\"}",
             "{instance=\"a\"}",
         ]));
@@ -57,12 +60,24 @@ fn selector(random: &mut Random) -> String {
 fn modifiers(random: &mut Random) -> String {
     let mut text = String::new();
     if random.once_in(8) {
-        text += random.one(&[" offset 1m", " offset -1m", " offset 13s", " offset 7m"]);
+        text += random.one(&[
+            " offset 1m",
+            " offset -1m",
+            " offset 13s",
+            " offset 7m",
+            " offset 90s",
+            " OFFSET 60",
+            " offset -0s",
+            " offset 4500000000ms",
+        ]);
     }
     if random.once_in(10) {
-        text += &match random.below(3) {
+        text += &match random.below(4) {
             0 => String::from(" @ start()"),
             1 => String::from(" @ end()"),
+            2 if random.once_in(4) => {
+                String::from(random.one(&[" @ -5", " @ 1_700_000_000", " @ 1.7e9", " @ 0x10"]))
+            }
             _ => format!(" @ {}", (START + random.below(LENGTH as u64) as i64) as f64 / 1_000.0),
         };
     }
@@ -70,7 +85,7 @@ fn modifiers(random: &mut Random) -> String {
 }
 
 fn range(random: &mut Random, depth: u32) -> String {
-    let length = random.one(&["15s", "1m", "90s", "5m", "10m", "1h", "17s"]);
+    let length = random.one(&["15s", "1m", "90s", "5m", "10m", "1h", "17s", "300", "1h0m1s"]);
     let tail = modifiers(random);
     if depth > 0 && random.once_in(5) {
         let step = random.one(&["", "15s", "1m", "37s"]);
@@ -81,17 +96,22 @@ fn range(random: &mut Random, depth: u32) -> String {
 
 pub fn scalar(random: &mut Random, depth: u32) -> String {
     if depth == 0 || random.once_in(3) {
-        return match random.below(6) {
+        return match random.below(8) {
             0 => String::from("NaN"),
             1 => String::from("time()"),
             2 => format!("-{}", random.below(100)),
+            3 => String::from(random.one(&[
+                "5m", "1h30m", "90s", "1d", "250ms", "1h5m10s", "0s", "10080m", "8d", "1y", "-5m", "Inf",
+                "-Inf", "inf", "0x1F", "1_000", "1e100", "1e-9", "2e21", "5.0", ".5", "NAN",
+            ])),
             _ => format!("{}", random.below(1_000) as f64 / 100.0),
         };
     }
     match random.below(4) {
         0 => format!("scalar({})", vector(random, depth - 1)),
         1 => format!("({})", scalar(random, depth - 1)),
-        2 => format!("-{}", scalar(random, depth - 1)),
+        // A `+` before an expression means nothing; the parser forgets it.
+        2 => format!("{}{}", random.one(&["-", "- "]), scalar(random, depth - 1)),
         _ => {
             let operator = random.one(&["+", "-", "*", "/", "^", "atan2", "== bool", "> bool", "<= bool"]);
             format!("{} {operator} {}", scalar(random, depth - 1), scalar(random, depth - 1))

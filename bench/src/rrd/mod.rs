@@ -7,6 +7,7 @@ mod course;
 mod daemons;
 mod disk;
 mod drawn;
+mod graph;
 mod grow;
 mod kept;
 mod million;
@@ -59,6 +60,12 @@ pub static SUITE: Suite = Suite {
             seconds: (120, 60),
             about: "a million updates in the log after kill -9: first answer, all there again",
             run: replay::run,
+        },
+        Section {
+            name: "graph",
+            seconds: (300, 60),
+            about: "pictures of captured commands beside rrdtool's: new process, cold, pipe mode (needs\nroot, to drop caches)",
+            run: graph::run,
         },
         Section {
             name: "rounds",

@@ -1,4 +1,4 @@
-//! rrdtool, or ours, in its pipe mode: it updates one file after the other. Dropping it ends it.
+//! rrdtool, or ours, in its pipe mode: it does one command after the other. Dropping it ends it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -34,13 +34,23 @@ impl Pipe {
 
     /// Updates a file with this sample.
     pub fn update(&mut self, path: &Path, sample: &str) -> Result<(), BenchError> {
+        self.line(&format!("update {} {sample}", path.display()))
+    }
+
+    /// Does a command, and waits for its last line.
+    pub fn line(&mut self, line: &str) -> Result<(), BenchError> {
         let Some(input) = &mut self.input else { return Err(failed("a pipe", "has ended")) };
-        writeln!(input, "update {} {sample}", path.display()).map_err(BenchError::file("the pipe"))?;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).map_err(BenchError::file("the pipe"))?;
-        match answer.starts_with("OK") {
-            true => Ok(()),
-            false => Err(BenchError::Reply(format!("{}: {}", path.display(), answer.trim()))),
+        writeln!(input, "{line}").map_err(BenchError::file("the pipe"))?;
+        loop {
+            let mut answer = String::new();
+            let length = self.output.read_line(&mut answer).map_err(BenchError::file("the pipe"))?;
+            if answer.starts_with("OK") {
+                return Ok(());
+            }
+            // Before it come the lines that the command prints.
+            if length == 0 || answer.starts_with("ERROR") {
+                return Err(BenchError::Reply(format!("{line}: {}", answer.trim())));
+            }
         }
     }
 

@@ -60,6 +60,7 @@ impl Drop for Daemon {
 fn run(program: &str, folder: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(words).current_dir(folder).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
+    command.env("FONTCONFIG_FILE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/fonts.conf"));
     command.output().unwrap_or_else(|error| panic!("{program}: {error}; install Debian's package `rrdtool`"))
 }
 

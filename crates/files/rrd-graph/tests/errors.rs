@@ -10,6 +10,7 @@ const RANGE: &str = "-s 1000200000 -e 1000230000 DEF:a=t.rrd:a:AVERAGE";
 fn run(program: &str, folder: &Path, line: &str) -> Output {
     let mut command = Command::new(program);
     command.args(line.split(' ')).current_dir(folder).env("TZ", "UTC").env("LC_ALL", "C");
+    command.env("FONTCONFIG_FILE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/fonts.conf"));
     command.output().unwrap_or_else(|error| panic!("{program}: {error}; install Debian's package `rrdtool`"))
 }
 

@@ -1,12 +1,14 @@
 //! Graph commands of programs that draw with rrdtool, on a page with ours beside rrdtool's: `target/rrd-graph/index.html`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "commands/captured.rs"]
+mod captured;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use captured::{Captured, START};
 use proptest::prelude::*;
-
-const START: u64 = 1_700_000_100;
 
 /// Commands of which graphv tells other things than rrdtool's, and why.
 const DIFFERENT: [(&str, &str); 1] = [(
@@ -17,6 +19,7 @@ const DIFFERENT: [(&str, &str); 1] = [(
 fn run(program: &str, folder: &Path, arguments: &[String]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("TZ", "UTC").env("LC_ALL", "C");
+    command.env("FONTCONFIG_FILE", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/fonts.conf"));
     command.output().unwrap_or_else(|error| panic!("{program}: {error}; install Debian's package `rrdtool`"))
 }
 
@@ -49,125 +52,17 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// A captured command: the .rrd files that it reads, and its arguments.
-struct Captured {
-    /// Its name, which begins with that of the program.
-    name: String,
-    files: Vec<Layout>,
-    arguments: Vec<String>,
-}
-
-/// An .rrd file as its program makes it.
-struct Layout {
-    name: String,
-    step: u64,
-    /// `DS:` and `RRA:`, as in `create`.
-    words: Vec<String>,
-}
-
-impl Captured {
-    /// Lines `file NAME STEP DS:... RRA:...`, an empty line, and one argument a line.
-    fn read(path: &Path) -> Self {
-        let text = std::fs::read_to_string(path).unwrap();
-        let (files, arguments) = text.split_once("\n\n").unwrap();
-        let layout = |line: &str| {
-            let mut of = line.strip_prefix("file ").unwrap().split(' ').map(str::to_string);
-            let (name, step) = (of.next().unwrap(), of.next().unwrap().parse().unwrap());
-            Layout { name, step, words: of.collect() }
-        };
-        Self {
-            name: path.file_stem().unwrap().to_str().unwrap().into(),
-            files: files.lines().map(layout).collect(),
-            arguments: arguments.lines().map(str::to_string).collect(),
-        }
-    }
-
-    /// Every one in `tests/commands`.
-    fn all() -> Vec<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands");
-        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut paths: Vec<PathBuf> =
-            paths.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
-        paths.sort();
-        paths.iter().map(|path| Self::read(path)).collect()
-    }
-
-    /// How long its files are filled: a week, or half a day where rows are short.
-    fn filled_for(&self) -> u64 {
-        if self.files.iter().any(|file| file.step < 60) { 43_200 } else { 7 * 86_400 }
-    }
-
-    /// Its arguments from `start` to `end`.
-    fn spanning(&self, start: u64, end: u64) -> Vec<String> {
-        let put = |line: &String| match line.as_str() {
-            "START" => start.to_string(),
-            "END" => end.to_string(),
-            line => {
-                let line = line.replace("=START", &format!("={start}")).replace("=END", &format!("={end}"));
-                line.replace("VRULE:END", &format!("VRULE:{end}"))
-            }
-        };
-        self.arguments.iter().map(put).collect()
-    }
-}
-
-impl Layout {
-    /// Makes the file with waves, each source in its own: gauges as they are, counters that grow by them.
-    fn fill(&self, folder: &Path, number: usize, seconds: u64) {
-        let step = self.step.to_string();
-        let start = START.to_string();
-        let create = ["create", &self.name, "--start", &start, "--step", &step].map(str::to_string);
-        assert!(
-            run("rrdtool", folder, &[&create[..], &self.words].concat()).status.success(),
-            "{}",
-            self.name
-        );
-        let sources: Vec<Vec<&str>> = self
-            .words
-            .iter()
-            .filter(|word| word.starts_with("DS:"))
-            .map(|word| word.split(':').collect())
-            .collect();
-        let mut counts = vec![0u64; sources.len()];
-        let mut samples = Vec::new();
-        for row in 1..=seconds / self.step {
-            let mut sample = (START + row * self.step).to_string();
-            for (place, source) in sources.iter().enumerate() {
-                let turn = (row * self.step) as f64 / 86_400.0 * std::f64::consts::TAU;
-                let base = [4e5, 60.0, 0.7][(number + place) % 3];
-                let highest = source[5].parse().unwrap_or(f64::INFINITY);
-                let wave = 1.3 + (turn * (1.0 + 0.3 * place as f64) + number as f64).sin();
-                let value = if base * 2.4 > highest { highest / 2.4 * wave } else { base * wave };
-                match source[2] {
-                    "GAUGE" => sample.push_str(&format!(":{value:.3}")),
-                    _ => {
-                        counts[place] += (value * self.step as f64) as u64;
-                        sample.push_str(&format!(":{}", counts[place]));
-                    }
-                }
-            }
-            samples.push(sample);
-        }
-        for some in samples.chunks(1000) {
-            let update = ["update".to_string(), self.name.clone()];
-            assert!(run("rrdtool", folder, &[&update[..], some].concat()).status.success(), "{}", self.name);
-        }
-    }
-}
-
 #[test]
 fn commands_of_other_programs_come_out_as_with_rrdtool() {
     let folder = folder();
     let mut page = String::from("<!doctype html><meta charset=utf-8><title>graphs</title><table>");
     let mut wrong = vec![];
-    for captured in Captured::all() {
+    let commands = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands");
+    for captured in Captured::all(&commands).unwrap() {
         let name = &captured.name;
         let place = folder.join(name);
-        std::fs::create_dir_all(&place).unwrap();
+        captured.fill(&place).unwrap();
         let filled_for = captured.filled_for();
-        for (number, file) in captured.files.iter().enumerate() {
-            file.fill(&place, number, filled_for);
-        }
         let mut is_same = true;
         for (span, seconds) in [("day", 86_400), ("week", 6 * 86_400)] {
             if seconds > 2 * filled_for {

@@ -70,11 +70,12 @@ pub fn graph(path: &str, graph: &Graph, image: Option<&[u8]>, form: Form) -> Res
         match (image, &graph.options.info) {
             (Some(image), _) => out.extend_from_slice(image),
             (None, info) => {
-                let size = match info {
-                    Some(info) => filled(info, path, frame.image_width, frame.image_height),
-                    None => format!("{}x{}", frame.image_width, frame.image_height),
+                let size = match info.as_deref() {
+                    Some("") => String::new(),
+                    Some(info) => filled(info, path, frame.image_width, frame.image_height) + "\n",
+                    None => format!("{}x{}\n", frame.image_width, frame.image_height),
                 };
-                out.extend_from_slice(&text::bytes(&format!("{size}\n")));
+                out.extend_from_slice(&text::bytes(&size));
                 out.extend_from_slice(&text::bytes(&shown(&graph.prints, form)));
             }
         }
@@ -126,7 +127,7 @@ fn range_and_legend(graph: &Graph) -> String {
 
 /// `text` of `--imginfo`, if it names the file, the width and the height once each.
 pub fn checked_info(text: &str) -> Result<String> {
-    if filled_or_none(text, "", 0, 0).is_none() {
+    if !text.is_empty() && filled_or_none(text, "", 0, 0).is_none() {
         return refused(format!(
             "invalid format string '{text}' (should match '^(?:[^%]+|%%)*%s(?:[^%]+|%%)*%lu(?:[^%]+|%%)*%lu(?:[^%]+|%%)*$')"
         ));

@@ -9,7 +9,7 @@ use crate::frame::{self, advance, line_height};
 use crate::graph::Graph;
 use crate::options::{Colour, Output};
 use crate::pixels::Curve;
-use crate::{time_axis, value_axis};
+use crate::{markup, time_axis, value_axis};
 
 /// Bytes of a PNG up to its height.
 const PNG_HEAD: usize = 24;
@@ -121,7 +121,11 @@ impl Canvas<'_> {
         if opacity > 0.0 && !text.is_empty() {
             // So wide that a letter takes whole pixels, as the places of the legend expect.
             let size = (advance(self.graph.options.size(font)) / 0.602) as f32;
-            let text = text.replace('\t', " ");
+            // The legend has its letters already, and an axis has no markup.
+            let text = match self.graph.options.is_markup && !matches!(font, "AXIS" | "LEGEND") {
+                true => markup::shown(text),
+                false => text.replace('\t', " "),
+            };
             self.marks.push(Mark::Text { at, anchor, size, colour, is_upwards, text });
         }
     }
@@ -452,7 +456,7 @@ impl Canvas<'_> {
             let tab = graph.options.tab_stop(graph.options.zoom);
             // Parts between tabs stand where the tabs say.
             let mut done = String::new();
-            for part in placed.text.split_inclusive('\t') {
+            for part in placed.shown.split_inclusive('\t') {
                 let x = placed.x + frame::text_width(&done, size, graph.options.zoom, tab);
                 self.words_at([x as f32, base], Anchor::Start, "LEGEND", part.trim_end_matches('\t'), false);
                 done.push_str(part);

@@ -12,6 +12,7 @@ use crate::element::{self, Action, Element, Subject};
 use crate::frame::{self, Frame};
 use crate::legend::{self, Align, Item};
 use crate::limits;
+use crate::markup;
 use crate::options::{Options, Output};
 use crate::pixels::{self, Curve};
 use crate::prints::{self, Values};
@@ -119,9 +120,12 @@ fn computed(arguments: &[String], options: &Options) -> Result<Computed> {
         now: options.now,
     };
     let (mut script, mut elements) = parsed(arguments, &plan)?;
-    script.read(&plan)?;
+    match options.allows_missing {
+        true => script.read_what_is_there(&plan)?,
+        false => script.read(&plan)?,
+    }
     let columns = script.columns(&plan)?;
-    let prints = printed(&mut elements, &Values { script: &script, columns: &columns }, options);
+    let prints = printed(&mut elements, &Values { script: &script, columns: &columns }, options)?;
     Ok(Computed { script, elements, columns, prints, plan })
 }
 
@@ -148,18 +152,18 @@ fn flush(arguments: &[String], options: &Options) -> Result<()> {
 }
 
 /// The texts of `PRINT`; those of `GPRINT` become legends.
-fn printed(elements: &mut [Element], values: &Values<'_>, options: &Options) -> Vec<String> {
+fn printed(elements: &mut [Element], values: &Values<'_>, options: &Options) -> Result<Vec<String>> {
     let (mut prints, mut scale) = (vec![], None);
     for element in elements {
         if let Action::Print { of, print, is_legend } = &element.action {
-            let text = prints::print(*of, print, values, options, &mut scale);
+            let text = prints::print(*of, print, values, options, &mut scale)?;
             match is_legend {
                 true => element.legend = text,
                 false => prints.push(text),
             }
         }
     }
-    prints
+    Ok(prints)
 }
 
 fn whole(
@@ -232,7 +236,10 @@ fn texts(elements: &[Element], rules: &[Option<f64>], options: &Options) -> Resu
             Action::Export { .. } => false,
             _ => true,
         };
-        if is_shown && let Some(item) = legend::item(index, &element.legend, element.has_box())? {
+        if is_shown && let Some(mut item) = legend::item(index, &element.legend, element.has_box())? {
+            if options.is_markup {
+                item.shown = markup::shown(&item.text);
+            }
             items.push(item);
         }
     }

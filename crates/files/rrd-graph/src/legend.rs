@@ -22,6 +22,8 @@ pub struct Item {
     pub element: usize,
     /// Without the control letter; with room for a box.
     pub text: String,
+    /// The letters that are shown of it.
+    pub shown: String,
     control: Option<char>,
 }
 
@@ -38,6 +40,8 @@ pub struct Placed {
     pub element: usize,
     /// The text.
     pub text: String,
+    /// The letters that are shown of it.
+    pub shown: String,
     /// Left.
     pub x: f64,
     /// Top, from the top of the legend.
@@ -83,7 +87,8 @@ pub fn item(element: usize, text: &str, has_box: bool) -> Result<Option<Item>> {
             letter => control = Some(if letter == 'n' { 'l' } else { letter }),
         }
     }
-    Ok(Some(Item { element, text, control }))
+    let shown = text.clone();
+    Ok(Some(Item { element, text, shown, control }))
 }
 
 /// Pixels between two texts.
@@ -158,7 +163,7 @@ pub fn place(
     for (index, item) in items.iter().enumerate() {
         let default = aligns.iter().rev().find(|(from, _)| *from <= item.element);
         let default = default.map_or(Align::Justified, |(_, align)| *align);
-        let width = lines.width(&item.text, 1.0);
+        let width = lines.width(&item.shown, 1.0);
         let has_ended = lines.add(index, width, default);
         if lines.control(item.control) || has_ended {
             ended_by = Some(item.element);
@@ -240,10 +245,11 @@ impl Lines<'_> {
         };
         let y = (self.y + self.gap - line_height(self.size)).trunc() as i64;
         for Text { item, width, is_glued } in texts {
-            let Item { element, text, .. } = &self.items[item];
+            let Item { element, text, shown: letters, .. } = &self.items[item];
             // As in rrdtool, the places are those of a picture that is not enlarged; only a text's end is not.
-            let shown = self.width(text, self.options.zoom).ceil();
-            self.legend.texts.push(Placed { element: *element, text: text.clone(), x, y, width: shown });
+            let wide = self.width(letters, self.options.zoom).ceil();
+            let (text, shown) = (text.clone(), letters.clone());
+            self.legend.texts.push(Placed { element: *element, text, shown, x, y, width: wide });
             x += width + spread + if is_glued { 0.0 } else { self.gap };
         }
         // As in rrdtool, a line that ends at the left edge takes no room: an empty one, or one whose texts overlap.

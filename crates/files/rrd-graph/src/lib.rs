@@ -2,10 +2,10 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `options`, `element`, `format` | the command line, one argument of it, formats of numbers |
+//! | `options`, `element`, `format`, `duration` | the command line, one argument of it, formats of numbers and of durations |
 //! | `graph` | one command: reads, computes, places, draws |
 //! | `prints`, `pixels`, `limits` | what `PRINT` prints, a value for each pixel, the range of the value axis |
-//! | `frame`, `legend` | where everything lies |
+//! | `frame`, `legend`, `markup` | where everything lies, what markup shows |
 //! | `draw`, `value_axis`, `time_axis`, `table` | the picture, its axes, the rows in other formats |
 //! | `answer` | what the commands print |
 //!
@@ -15,12 +15,14 @@
 
 mod answer;
 mod draw;
+mod duration;
 mod element;
 mod format;
 mod frame;
 mod graph;
 mod legend;
 mod limits;
+mod markup;
 mod options;
 mod pixels;
 mod prints;

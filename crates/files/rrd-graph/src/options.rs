@@ -222,6 +222,10 @@ pub struct Options {
     pub is_log: bool,
     pub is_si_log: bool,
     pub is_rigid: bool,
+    /// Whether a file that cannot be read has unknown rows.
+    pub allows_missing: bool,
+    /// Whether texts have Pango's markup.
+    pub is_markup: bool,
     /// `--allow-shrink`: with `--rigid`, the limits are those of the values, not of the axis.
     pub shrinks: bool,
     pub is_slope: bool,
@@ -278,6 +282,8 @@ impl Options {
             is_rigid: false,
             shrinks: false,
             is_slope: false,
+            is_markup: false,
+            allows_missing: false,
             is_alt_grid: false,
             has_minor: true,
             autoscale: Autoscale::default(),
@@ -374,12 +380,14 @@ impl Options {
         Ok((options, parsed.rest))
     }
 
-    /// The format of an axis is that of a number, unless its labels are times or durations.
+    /// The format of an axis is that of a number or of a duration, unless its labels are times.
     fn check_axis_formats(&self) -> Result<()> {
         let axes = [(&self.left_format, self.left_formatter), (&self.right_format, self.right_formatter)];
         for (format, formatter) in axes {
-            if let (Some(format), Formatter::Numeric) = (format, formatter) {
-                crate::format::Format::parse_axis(format)?;
+            match (format, formatter) {
+                (Some(format), Formatter::Numeric) => drop(crate::format::Format::parse_axis(format)?),
+                (Some(format), Formatter::Duration) => crate::duration::check(format)?,
+                _ => {}
             }
         }
         Ok(())
@@ -401,6 +409,8 @@ impl Options {
             "rigid" => self.is_rigid = true,
             "allow-shrink" => self.shrinks = true,
             "slope-mode" => self.is_slope = true,
+            "pango-markup" => self.is_markup = true,
+            "use-nan-for-all-missing-data" => self.allows_missing = true,
             "title" => self.title = value.into(),
             "vertical-label" => self.vertical = value.into(),
             "watermark" => self.watermark = value.into(),
@@ -419,6 +429,7 @@ impl Options {
             "units-length" => self.units_length = Some(number::c_decimal(value).unwrap_or(0).clamp(0, 1000)),
             "tabwidth" => self.tab = (limit('T', value)? as i64).clamp(0, 10_000),
             "border" => self.border = number::c_decimal(value).unwrap_or(0).clamp(0, 100),
+            // As in rrdtool, an empty one prints nothing.
             "imginfo" => self.info = Some(crate::answer::checked_info(value)?),
             _ => return self.take_choice(name, value),
         }

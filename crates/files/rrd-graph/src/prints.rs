@@ -1,10 +1,12 @@
 //! What `PRINT` and `GPRINT` print.
 
+use khz_rrd::error::Result;
 use khz_rrd::local_time;
 use khz_rrd::number::{self, UNKNOWN};
 use khz_rrd::text;
 use khz_rrd::xport::{Rows, Script};
 
+use crate::duration;
 use crate::element::{Function, Print};
 use crate::format;
 use crate::options::Options;
@@ -18,28 +20,35 @@ pub struct Values<'a> {
 }
 
 /// The text of one print. `scale` is the factor that a `%S` takes again.
+///
+/// # Errors
+/// A format of a duration with a conversion that there is not.
 pub fn print(
     of: usize,
     print: &Print,
     values: &Values<'_>,
     options: &Options,
     scale: &mut Option<(f64, &'static str)>,
-) -> String {
+) -> Result<String> {
     let rows = &values.columns[of];
     let value = || rows.values.first().copied().unwrap_or(UNKNOWN);
     let base = options.base;
-    match print {
+    Ok(match print {
         Print::Of(function, format) => format.apply(summary(*function, &rows.values), base, scale),
         Print::Now(format) => at(options.now, format),
         Print::TimeOf(function, format) => value_as(summary(*function, &rows.values), format, at_utc),
-        Print::DurationOf(function, format) => value_as(summary(*function, &rows.values), format, duration),
+        Print::DurationOf(function, format) => as_duration(summary(*function, &rows.values), format)?,
         Print::Value(format) => format.apply(value(), base, scale),
         Print::Time(format) => {
             values.script.moment(of, values.columns).map_or_else(|| no_time(format), |time| at(time, format))
         }
         Print::ValueTime(format) => value_as(value(), format, at_utc),
-        Print::Duration(format) => value_as(value(), format, duration),
-    }
+        Print::Duration(format) => as_duration(value(), format)?,
+    })
+}
+
+fn as_duration(value: f64, format: &str) -> Result<String> {
+    if value.is_finite() { duration::text(value, format) } else { Ok(format::c_signed(value)) }
 }
 
 /// A value in a format for whole numbers; one that is not finite has none.
@@ -99,49 +108,4 @@ fn summary(function: Function, values: &[f64]) -> f64 {
         Function::Max => known().reduce(f64::max).unwrap_or(UNKNOWN),
         Function::Last => known().next_back().unwrap_or(UNKNOWN),
     }
-}
-
-/// Milliseconds as the parts that `format` names: `%W` weeks, `%d` days, `%H` hours, `%M` minutes, `%S` seconds, `%f`
-/// milliseconds; the largest part named counts on.
-pub fn duration(milliseconds: i64, format: &str) -> String {
-    const PARTS: [(char, i64, i64); 6] = [
-        ('W', 604_800_000, 0),
-        ('d', 86_400_000, 7),
-        ('H', 3_600_000, 24),
-        ('M', 60_000, 60),
-        ('S', 1000, 60),
-        ('f', 1, 1000),
-    ];
-    let mut out = String::new();
-    let mut letters = format.chars();
-    let total = milliseconds.unsigned_abs() as i64;
-    let largest =
-        PARTS.iter().find(|(letter, ..)| format.contains(&format!("%{letter}"))).map(|(letter, ..)| *letter);
-    if milliseconds < 0 {
-        out.push('-');
-    }
-    while let Some(letter) = letters.next() {
-        if letter != '%' {
-            out.push(letter);
-            continue;
-        }
-        let Some(part) = letters.next() else { break };
-        match PARTS.iter().find(|(known, ..)| *known == part) {
-            Some((known, size, within)) => {
-                let value = match Some(*known) == largest {
-                    true => total / size,
-                    false => total / size % within,
-                };
-                let padded = match part {
-                    'f' => format!("{value:03}"),
-                    'H' | 'M' | 'S' if Some(part) != largest => format!("{value:02}"),
-                    _ => value.to_string(),
-                };
-                out.push_str(&padded);
-            }
-            None if part == '%' => out.push('%'),
-            None => out.extend(['%', part]),
-        }
-    }
-    format::cut(out)
 }

@@ -175,7 +175,8 @@ impl Scale {
             }
             Formatter::Duration => {
                 if let Some(format) = &self.text {
-                    return crate::prints::duration(value as i64, format);
+                    // The options have checked it.
+                    return crate::duration::text(value, format).unwrap_or_default();
                 }
                 let seconds = value as i64 / 1000;
                 return format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);

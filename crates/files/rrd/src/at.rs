@@ -70,7 +70,7 @@ impl When {
     /// The moment, for a time that depends on no other. `None` where the calendar has no such moment.
     pub fn resolve(&self, now: i64) -> Option<i64> {
         match self.base {
-            Base::Now => self.shift.apply(now),
+            Base::Now => self.shift.apply_now(now),
             Base::Seconds(seconds) => self.shift.apply(seconds),
             Base::Calendar(fields) => self.shift.apply_fields(fields),
             Base::Start | Base::End => None,
@@ -100,11 +100,21 @@ impl When {
 }
 
 impl Shift {
+    /// From a moment.
     fn apply(&self, seconds: i64) -> Option<i64> {
         if self.years == 0 && self.months == 0 && self.days == 0 {
             return seconds.checked_add(self.seconds);
         }
-        self.apply_fields(local_time::local(seconds)?.0)
+        local_time::moved(seconds, self.years, self.months, self.days)?.checked_add(self.seconds)
+    }
+
+    /// From the clock's time.
+    fn apply_now(&self, now: i64) -> Option<i64> {
+        // Twice a year an hour has two moments.
+        if self.years == 0 && self.months == 0 && self.days == 0 {
+            return now.checked_add(self.seconds);
+        }
+        self.apply_fields(local_time::local(now)?.0)
     }
 
     fn apply_fields(&self, mut fields: Fields) -> Option<i64> {

@@ -54,6 +54,33 @@ pub fn local(seconds: i64) -> Option<(Fields, i64, String)> {
 
 /// Seconds since 1970 of local `fields`, normalised; `None` where there is no such time.
 pub fn seconds(fields: &Fields) -> Option<i64> {
+    made(fields, WHAT_IT_IS)
+}
+
+/// The moment that many years, months and days after `seconds`, by the clock of its own day: if that had daylight saving time,
+/// the result is meant in it, too, as rrdtool has it.
+pub fn moved(seconds: i64, years: i64, months: i64, days: i64) -> Option<i64> {
+    let (mut fields, _, _) = local(seconds)?;
+    fields.year = fields.year.checked_add(years)?;
+    fields.month = fields.month.checked_add(months)?;
+    fields.day = fields.day.checked_add(days)?;
+    made(&fields, saving(seconds)?)
+}
+
+/// mktime(3) is to find out whether a time has daylight saving time.
+const WHAT_IT_IS: libc::c_int = -1;
+
+/// 1 if a moment has daylight saving time, else 0.
+fn saving(seconds: i64) -> Option<libc::c_int> {
+    let mut out = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid for the call, and localtime_r writes a whole tm when it returns non-null.
+    unsafe {
+        let is_there = !libc::localtime_r(&seconds, out.as_mut_ptr()).is_null();
+        is_there.then(|| out.assume_init().tm_isdst)
+    }
+}
+
+fn made(fields: &Fields, saving: libc::c_int) -> Option<i64> {
     let int = |value: i64| i32::try_from(value).ok();
     // SAFETY: a zeroed tm is a valid tm: its pointer may be null.
     let mut tm: libc::tm = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -63,7 +90,7 @@ pub fn seconds(fields: &Fields) -> Option<i64> {
     tm.tm_hour = int(fields.hour)?;
     tm.tm_min = int(fields.minute)?;
     tm.tm_sec = int(fields.second)?;
-    tm.tm_isdst = -1;
+    tm.tm_isdst = saving;
     // SAFETY: the pointer is valid for the call.
     let seconds = unsafe { libc::mktime(&mut tm) };
     (seconds != -1).then_some(seconds)

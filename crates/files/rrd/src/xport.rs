@@ -180,6 +180,21 @@ impl Script {
     /// # Errors
     /// A file cannot be read.
     pub fn read(&mut self, plan: &Plan) -> Result<()> {
+        self.read_with(plan, read)
+    }
+
+    /// The same; rows of a file that cannot be read are unknown.
+    ///
+    /// # Errors
+    /// A file has no such source.
+    pub fn read_what_is_there(&mut self, plan: &Plan) -> Result<()> {
+        self.read_with(plan, |wanted, plan| match Rrd::open(&text::path(&wanted.path), Access::Read) {
+            Ok(_) => read(wanted, plan),
+            Err(_) => Ok(Column::unknown(wanted, plan)),
+        })
+    }
+
+    fn read_with(&mut self, plan: &Plan, read: impl Fn(&Definition, &Plan) -> Result<Column>) -> Result<()> {
         for named in &mut self.names {
             if let Source::Wanted(wanted) = &named.source {
                 named.source = Source::Series(read(wanted, plan)?);
@@ -410,6 +425,14 @@ fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
 }
 
 impl Column {
+    /// A row without a value over all of the time that is wanted.
+    fn unknown(wanted: &Definition, plan: &Plan) -> Self {
+        let least = wanted.step.max(plan.least_step());
+        let seconds = u64::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(0);
+        let step = seconds.clamp(1, STEP_MAX);
+        Column { step, start: wanted.start, values: vec![UNKNOWN], reduce: wanted.reduce, least }
+    }
+
     /// Seconds of the rows made of these.
     fn reduced_step(&self) -> u64 {
         let step = self.step.max(1);

@@ -10,13 +10,7 @@ use std::process::{Command, Stdio};
 const PACKAGE: (&str, &str) = ("rrdtool", "1.7.2");
 
 /// Scripts that khz does not pass, and why.
-const EXCEPTIONS: [(&str, &str); 2] = [
-    ("create-with-source-4", "graph: an empty `--imginfo` is refused"),
-    (
-        "vformatter1",
-        "graph: `strftime` of a VDEF without a time is one dash, and not the time's form in dashes",
-    ),
-];
+const EXCEPTIONS: [(&str, &str); 0] = [];
 
 /// How long one script may take, in seconds; the longest take 5.
 const SECONDS: &str = "300";

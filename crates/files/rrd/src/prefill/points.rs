@@ -22,7 +22,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// The points of `step` seconds that an archive of averages knows: each the mean of the rows it has a part in.
+    /// The points of `step` seconds that an archive of averages knows: each the mean of the rows it has a part in, by the seconds
+    /// of these parts.
     pub fn of(kept: &Kept<'_>, step: i64) -> Self {
         let mut points = Self::default();
         let down = |time: i64| time.div_euclid(step).saturating_mul(step);
@@ -44,17 +45,28 @@ impl Points {
         points
     }
 
-    /// Adds the point that begins at `begin`, the mean of all rows that have a part in it, unless it is there already.
+    /// Adds the point that begins at `begin`, the mean of all known rows that have a part in it, unless it is there already.
     fn add_mean(&mut self, begin: i64, step: i64, kept: &Kept<'_>) {
         if self.runs.last().is_some_and(|run| run.end > begin) {
             return;
         }
         let end = begin.saturating_add(step);
         let numbers = kept.numbers(begin, end);
-        let known = kept.rows(&numbers).1.filter(|value| !value.is_nan());
-        let (sum, count) = known.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-        // A single value stays as it is.
-        let value = if count == 1 { sum } else { sum / f64::from(count) };
+        let (first, values) = kept.rows(&numbers);
+        let share = |number: i64| kept.end(number).min(end) - kept.end(number - 1).max(begin);
+        let known = values.zip(first..).filter(|(value, _)| !value.is_nan());
+        let shares = known.map(|(value, number)| (value, share(number) as f64));
+        let parts: Vec<(f64, f64)> = shares.filter(|(_, seconds)| *seconds > 0.0).collect();
+        let value = match parts[..] {
+            // A single value stays as it is.
+            [(value, _)] => value,
+            _ => {
+                let (sum, seconds) = parts
+                    .iter()
+                    .fold((0.0, 0.0), |(sum, all), (value, seconds)| (sum + value * seconds, all + seconds));
+                sum / seconds
+            }
+        };
         self.add(Run { begin, end, value });
     }
 

@@ -297,6 +297,11 @@ impl LinkState {
         true
     }
 
+    /// When the connection that speaks for the node brought something last.
+    pub fn last_heard(&self) -> Nanos {
+        self.heard
+    }
+
     /// Something came from the node.
     pub fn heard(&mut self, now: Nanos) {
         self.heard = now;

@@ -52,6 +52,11 @@ impl Hub {
         Hub::remembering(identity, ByteSize(256 << 20))
     }
 
+    /// The first byte of its identity.
+    pub fn number(&self) -> u8 {
+        self.config.identity[0]
+    }
+
     /// The same with so much memory for the past.
     fn remembering(identity: u8, history: ByteSize) -> Self {
         let settings = Settings {

@@ -44,6 +44,7 @@ struct Below {
     follower: Follower<NodesBelow>,
     key: LaneKey,
     encoder: Encoder,
+    generation: u32,
 }
 
 impl Below {
@@ -60,7 +61,7 @@ impl Below {
             None => follower(cluster, 0).expect("a bell"),
         };
         let key = LaneKey { node: "a".into(), name: "interest1".into(), epoch: 9 };
-        let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
+        let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND), generation: 1 };
         below.offer_base();
         below
     }
@@ -78,6 +79,7 @@ impl Below {
     }
 
     fn schema(&mut self, generation: u32, names: &[&str]) {
+        self.generation = generation;
         self.follower.schema(&self.key, generation, 0, &schema(names));
     }
 
@@ -86,6 +88,7 @@ impl Below {
         let (mut bytes, mut row) = (Vec::new(), Decoder::new());
         let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
         let number = self.encoder.rows();
+        self.encoder.resume(number, self.generation);
         self.encoder.key_row(stamp, 1, |_| (0, second), &mut bytes);
         self.encoder.close();
         row.catch_up(&bytes).expect("a row");

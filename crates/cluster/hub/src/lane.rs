@@ -453,12 +453,7 @@ impl Lane {
         self.past_block(bytes, Some(schema), keep)
     }
 
-    fn past_block(
-        &mut self,
-        bytes: &[u8],
-        schema: Option<Arc<Schema>>,
-        keep: bool,
-    ) -> Result<u64, Reject> {
+    fn past_block(&mut self, bytes: &[u8], schema: Option<Arc<Schema>>, keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
         let (rows, length, checksum) = header.closed.ok_or("a block of the past that is open")?;

@@ -13,9 +13,9 @@ mod node_below;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use khz_block::{HEADER_BYTES, Header};
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
 use khz_link::driver::FollowingSettings;
-use khz_block::{HEADER_BYTES, Header};
 use khz_link::{Held, HubName, LaneOffer, SchemaPiece};
 use khz_model::{Interest, NodeName, NodeStatus, Pattern, Rate};
 

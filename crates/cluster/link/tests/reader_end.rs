@@ -19,7 +19,12 @@ struct Notes(Vec<String>);
 
 impl LaneSink for Notes {
     fn offered(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
-        (lane.name == "base").then_some(Accept { span: Nanos::from_secs(600), prompt: true, from: None, held: None })
+        (lane.name == "base").then_some(Accept {
+            span: Nanos::from_secs(600),
+            prompt: true,
+            from: None,
+            held: None,
+        })
     }
     fn schema(&mut self, _: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         self.0.push(format!("schema {generation} {offset}+{}", bytes.len()));

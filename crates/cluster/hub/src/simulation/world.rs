@@ -104,6 +104,8 @@ pub struct World {
     /// Nodes that the hubs are to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
+    /// How many rows the base lane of a node had when a hub forgot it: hub, node, rows. The administrator did not want them.
+    dropped: Vec<(usize, usize, u64)>,
 }
 
 /// What goes wrong beside what nodes gain and readers want.
@@ -175,6 +177,7 @@ impl World {
             channels: None,
             forgotten: Vec::new(),
             forgets: 0,
+            dropped: Vec::new(),
             random,
         };
         for hub in 0..world.hubs.len() {
@@ -604,10 +607,13 @@ impl World {
             let name = &self.agents[at].node.name;
             let node = Pattern::new(&format!("{name}:*")).expect("a pattern");
             // A hub refuses where it is up; the root, which the leaf does not tell of its roster here, sees it go later.
-            let forgets = self.hubs.iter().map(|hub| hub.cluster.forget(&node).nodes.len());
-            let forgotten = forgets.sum::<usize>() as u64;
-            self.forgets += forgotten;
-            if forgotten > 0 {
+            let forgets = self.hubs.iter().map(|hub| !hub.cluster.forget(&node).nodes.is_empty());
+            let forgets: Vec<usize> =
+                forgets.enumerate().filter_map(|(hub, yes)| yes.then_some(hub)).collect();
+            let rows = self.agents[at].node.writers[0].rows();
+            self.dropped.extend(forgets.iter().map(|&hub| (hub, at, rows)));
+            self.forgets += forgets.len() as u64;
+            if !forgets.is_empty() {
                 self.faults.borrow_mut().happen(None, Some(name));
                 // The root cannot ask the leaf again for rows of channels that it forgets.
                 for hub in [ROOT, TOP] {
@@ -623,9 +629,9 @@ impl World {
         let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
         self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
         let mut outcome = Outcome::default();
-        for agent in &self.agents {
+        for (number, agent) in self.agents.iter().enumerate() {
             for hub in [ROOT, TOP].into_iter().filter(|&hub| hub < self.hubs.len()) {
-                outcome.rows_above += self.judge_above(agent, hub);
+                outcome.rows_above += self.judge_above((number, agent), hub);
             }
             if self.hubs[agent.hub].cluster.keeps_history() {
                 outcome.rows += self.judge_node(agent);
@@ -716,7 +722,7 @@ impl World {
 impl World {
     /// A hub above has every row of the node's base lane, through whichever hubs it came, and each once; tells how many. The rings
     /// have all rows, so none may be lost.
-    fn judge_above(&self, agent: &Agent, at: usize) -> u64 {
+    fn judge_above(&self, (number, agent): (usize, &Agent), at: usize) -> u64 {
         let (name, hub) = (NodeName::new(&agent.node.name).expect("a name"), &self.hubs[at]);
         let base = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
         let base = base.expect("a base lane");
@@ -729,6 +735,8 @@ impl World {
         let (next, written) = (lane.next_row(), base.rows() / every);
         assert!(next + 16 / every + 3 > written && next <= written + 1, "{what}: {next} of {written} rows");
         let blocks = lane.blocks_since(Nanos(0));
+        let what =
+            format!("{what}; {:?}", blocks.iter().map(|b| (b.header.first_row, b.rows)).collect::<Vec<_>>());
         drop(node);
         if !hub.cluster.keeps_history() {
             return next;
@@ -742,7 +750,10 @@ impl World {
         }
         let twice: Vec<u64> = came.iter().filter(|&(_, &times)| times > 1).map(|(&row, _)| row).collect();
         assert!(twice.is_empty(), "{what}: the rows {twice:?} are there twice");
-        let lacking: Vec<u64> = (0..next).filter(|row| !came.contains_key(row)).collect();
+        let of_it = self.dropped.iter().filter(|&&(hub, node, _)| (hub, node) == (at, number));
+        let dropped = of_it.map(|&(.., rows)| rows.div_ceil(every)).max().unwrap_or(0);
+        let first = came.first_key_value().map_or(next, |(&row, _)| row).min(dropped);
+        let lacking: Vec<u64> = (first..next).filter(|row| !came.contains_key(row)).collect();
         assert!(lacking.is_empty(), "{what}: of {next} rows it lacks {lacking:?}");
         next
     }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder};
-use khz_link::{LaneOffer, Ranges};
 use khz_link::epoch::through;
+use khz_link::{LaneOffer, Ranges};
 use khz_model::Nanos;
 
+use super::held_rows::HeldRows;
 use crate::counts::Counts;
 use crate::lane::Lane;
 use crate::node::Node;
@@ -35,6 +36,9 @@ pub(super) struct FedLane {
     spare_until: u64,
     /// Of a base lane: each row from here on comes, or is reported lost.
     certain: Option<u64>,
+    /// No row from here on has come, and rows before this one are not wanted: the node was forgotten here with what it had.
+    seen: u64,
+    floor: u64,
     /// Rows that are lost if the hub below alone has the node.
     lost: Ranges,
     /// The first row of the open block.
@@ -47,11 +51,12 @@ pub(super) struct FedLane {
 }
 
 impl FedLane {
-    /// A base lane, of which each row from `certain` on comes. It has the node's own epoch, so that its rows are the same ones however
-    /// they come.
-    pub fn base(number: u32, name: &str, offer: &LaneOffer<'_>, certain: u64) -> Self {
+    /// A base lane, of which the hub below sends the rows that are not here. It has the node's own epoch, so that its rows are the same
+    /// ones however they come.
+    pub fn base(number: u32, name: &str, offer: &LaneOffer<'_>, rows: &HeldRows) -> Self {
+        let HeldRows { certain, end, .. } = *rows;
         let lane = FedLane::new(number, name, offer.epoch, offer.period, (offer.next_row, certain));
-        FedLane { certain: Some(certain), ..lane }
+        FedLane { certain: Some(certain), seen: end, ..lane }
     }
 
     /// A lane of a channel: the offer's next row is one more than the first row that is for new readers here. `from`: the first that
@@ -79,6 +84,8 @@ impl FedLane {
             first,
             spare_until: 0,
             certain: None,
+            seen: 0,
+            floor: 0,
             lost: Ranges::default(),
             began: 0,
             encoder: Encoder::new(0, 0, period),
@@ -115,6 +122,17 @@ impl FedLane {
     /// Time between two rows, as the hub below said last.
     pub fn period(&self) -> Nanos {
         self.period
+    }
+
+    /// The node was forgotten here, and comes back: only rows are wanted that have not come yet.
+    pub fn is_forgotten(&mut self) {
+        self.floor = self.seen;
+    }
+
+    /// Rows before this one have come. `false`: nobody wants them.
+    pub fn is_wanted(&mut self, end: u64) -> bool {
+        self.seen = self.seen.max(end);
+        end > self.floor
     }
 
     /// The hub below has lost these rows; another one, which speaks for the node, may have them.
@@ -190,7 +208,8 @@ impl FedLane {
         let is_ours = lane.is_open_at(self.began, self.encoder.rows());
         let is_elsewhere = self.encoder.rows() != number || slots != self.slots || self.from != Some(from);
         let begins = !is_ours || is_elsewhere || self.encoder.wants_new_block_of_copies(row.stamp());
-        if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed)
+        if begins
+            && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed)
             && is_ours
         {
             lane.end(rows, bytes, crc)?;

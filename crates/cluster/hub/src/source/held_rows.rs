@@ -12,6 +12,8 @@ pub(super) struct HeldRows {
     pub held: Held,
     /// Each row from here on comes, or is reported lost.
     pub certain: u64,
+    /// No row from here on is here.
+    pub end: u64,
 }
 
 /// The rows of the offered lane that are here or in the store. Of the last minute only those in memory count, since readers above ask
@@ -37,7 +39,8 @@ pub(super) fn of(cluster: &Cluster, node: &Node, offer: &LaneOffer<'_>) -> HeldR
     // The store has rows that readers here cannot have: they do not come.
     let only_stored = held.ranges.iter().filter_map(|&(from, to)| Some(here.holes(from, to).last()?.1));
     let certain = only_stored.fold(held.from, u64::max);
-    HeldRows { held, certain }
+    let end = held.ranges.last().map_or(held.from, |&(_, end)| end);
+    HeldRows { held, certain, end }
 }
 
 #[cfg(test)]
@@ -82,7 +85,7 @@ mod tests {
                 schema_bytes: 0,
                 schema_hash: [0; 16],
             };
-            let HeldRows { held, certain } = of(&cluster, node, &offer);
+            let HeldRows { held, certain, .. } = of(&cluster, node, &offer);
             (held.from, held.ranges, certain)
         };
         assert_eq!(rows(&node, 2, 5_000), (4_939, vec![], 4_939), "nothing is known of it");

@@ -11,7 +11,7 @@ use khz_model::{Nanos, NodeName, NodeStatus, Stamp};
 use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
 use super::fed_lane::{FedLane, Origin};
-use super::held_rows::{self, HeldRows};
+use super::held_rows;
 use super::late_rows;
 use crate::clock;
 use crate::cluster::Cluster;
@@ -130,8 +130,8 @@ impl NodeBelow {
         }
         self.connects_as(connection);
         let mut node = self.node.lock();
-        let HeldRows { held, certain } = held_rows::of(&here.cluster, &node, offer);
-        let mut lane = FedLane::base(LANE, BASE, offer, certain);
+        let rows = held_rows::of(&here.cluster, &node, offer);
+        let mut lane = FedLane::base(LANE, BASE, offer, &rows);
         if node.link().is_linked(self.connection)
             && let Some(id) = lane.open(&mut node)
         {
@@ -140,7 +140,7 @@ impl NodeBelow {
         drop(node);
         self.base = Some((below, lane));
         (self.period, self.last) = (offer.period, Nanos(0));
-        held
+        rows.held
     }
 
     /// This connection of ours speaks for the node from its next row on, if none does now.
@@ -158,7 +158,9 @@ impl NodeBelow {
             return false;
         }
         match node.lanes().base_of(lane.epoch()) {
-            Some(known) => row >= known.next_row() && now.since(node.link().last_heard()).0 / 2 >= self.period.0,
+            Some(known) => {
+                row >= known.next_row() && now.since(node.link().last_heard()).0 / 2 >= self.period.0
+            }
             None => true,
         }
     }
@@ -172,6 +174,11 @@ impl NodeBelow {
         }
         // While it was not connected this way, the cluster may have forgotten the node and made a new entry with its name.
         let Some(node) = here.cluster.node_or_new(&self.node.name, now) else { return false };
+        if !Arc::ptr_eq(&node, &self.node)
+            && let Some((_, base)) = &mut self.base
+        {
+            base.is_forgotten();
+        }
         self.node = node;
         let mut node = self.node.lock();
         if node.link().is_up() && !row.is_some_and(|row| self.may_take_over(&node, row, now)) {
@@ -352,7 +359,8 @@ impl NodeBelow {
             one.open(&mut node, &here.cluster).ok_or("too many lanes")?;
         }
         let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
-        let added = one.lane.row(place, origin, row, decoder, here.kept())? + one.write_due(&mut node, here)?;
+        let added =
+            one.lane.row(place, origin, row, decoder, here.kept())? + one.write_due(&mut node, here)?;
         self.lives(&mut node);
         self.came(&mut node, number, added, here);
         Ok(())
@@ -376,6 +384,9 @@ impl NodeBelow {
             return Ok(());
         }
         let is_linked = !is_of_before && self.connect(Some(row), here);
+        if !self.base.as_mut().is_some_and(|(_, base)| base.is_wanted(row + 1)) {
+            return Ok(());
+        }
         let shared = self.node.clone();
         let mut node = shared.lock();
         if is_linked {
@@ -397,7 +408,12 @@ impl NodeBelow {
             return Ok(());
         }
         let head = block.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
-        let stamp = Header::from_bytes(head, 0).map_err(|_| "not a block")?.stamp;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        let (stamp, rows) = (header.stamp, header.closed.map_or(0, |(rows, ..)| u64::from(rows)));
+        let end = header.first_row.saturating_add(rows);
+        if !self.base.as_mut().is_some_and(|(_, base)| base.is_wanted(end)) {
+            return Ok(());
+        }
         let shared = self.node.clone();
         let mut node = shared.lock();
         self.late(&mut node, origin, stamp, |lane| late_rows::lacking(lane, block), here)
@@ -446,7 +462,8 @@ impl NodeBelow {
         let shared = self.node.clone();
         let mut node = shared.lock();
         if !node.link().is_linked(self.connection) {
-            if let Some((_, base)) = self.base.as_mut().filter(|(known, _)| number == LANE && *known == below) {
+            if let Some((_, base)) = self.base.as_mut().filter(|(known, _)| number == LANE && *known == below)
+            {
                 // Another hub may have them. They are lost when this one speaks for the node.
                 base.lacks(from, to);
             }

@@ -132,7 +132,8 @@ impl Lanes {
             former.hand_over(Nanos(0), clock::boot());
             // The lane goes on counting under its name.
             before = Counted::of_former(&former);
-            let is_it = |lane: &Lane| lane.name == name && lane.epoch == epoch;
+            // Of channels, readers have got the rows between in the other lane.
+            let is_it = |lane: &Lane| lane.name == BASE && name == BASE && lane.epoch == epoch;
             let back = self.former.iter().position(is_it).map(|at| self.former.remove(at));
             if former.recent_bytes > 0 || former.readers > 0 || former.name == BASE && former.has_rows() {
                 self.former.push(former);

@@ -5,6 +5,7 @@
 
 mod hub;
 mod judge;
+mod keeper;
 mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
 pub(crate) mod random;
@@ -163,6 +164,21 @@ fn hubs_above_hubs_have_every_row_once_whatever_breaks_stands_still_or_moves() {
         println!("{trouble:?}: {rows} rows");
         assert!(rows > 0 && gained > 0);
     }
+}
+
+#[test]
+fn the_logs_of_hubs_above_hubs_have_every_row_whatever_breaks_stands_still_or_moves() {
+    let mut rows = 0;
+    for seed in seeds(STORED_SEEDS) {
+        for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
+            for history in [256 << 20, 0] {
+                let mut world = World::tree(seed, trouble);
+                world.store(ByteSize(history));
+                rows += live(world).stored_above;
+            }
+        }
+    }
+    assert!(rows > 0);
 }
 
 /// Worlds in which readers want channels too.

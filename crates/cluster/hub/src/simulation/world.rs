@@ -10,6 +10,7 @@ use khz_model::{ByteSize, Instance, Metric, Nanos, NodeName, Pattern, Query, Ser
 use super::hub::Hub;
 use super::identity;
 use super::judge::{Judge, SharedFaults};
+use super::keeper::Keeper;
 use super::node::Node;
 use super::random::Random;
 use super::reader::Reader;
@@ -84,6 +85,8 @@ pub struct World {
     hubs: Vec<Hub>,
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
+    /// In a tree: readers of the hubs above that want every row.
+    keepers: Vec<Reader<Keeper>>,
     /// The hubs above, those further down first.
     above: Vec<Above>,
     /// Until when hubs stand still.
@@ -158,6 +161,10 @@ impl World {
             readers.push(Reader::new(top, TOP, Role::Reader, 30, now));
         }
         readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
+        let at = [ROOT, TOP].into_iter().filter(|_| is_tree);
+        let keeper = |hub: usize| Reader::new(Keeper::follower(), hub, Role::Reader, 40 + hub as u8, now);
+        let mut keepers: Vec<Reader<Keeper>> = at.map(keeper).collect();
+        keepers.iter_mut().for_each(|keeper| keeper.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
             seed,
             now,
@@ -166,6 +173,7 @@ impl World {
             hubs,
             agents: Vec::new(),
             readers,
+            keepers,
             above: Vec::new(),
             faults,
             metrics,
@@ -290,6 +298,17 @@ impl World {
                 self.readers[at].cut();
             }
         }
+        self.turn_keepers();
+    }
+
+    fn turn_keepers(&mut self) {
+        for at in 0..self.keepers.len() {
+            let keeper = &mut self.keepers[at];
+            if !keeper.turn(self.now, self.lag, &mut self.random) {
+                assert!(self.stands_still(self.keepers[at].hub), "a hub is silent");
+                self.keepers[at].cut();
+            }
+        }
     }
 
     /// Whether a hub stands still, or did so a moment ago.
@@ -345,6 +364,11 @@ impl World {
                 self.hubs[reader.hub].accept(&wire, reader.version, self.now);
                 reader.connect(wire, self.now);
             }
+        }
+        for keeper in self.keepers.iter_mut().filter(|keeper| keeper.is_alone()) {
+            let wire = Wire::between(keeper.name(), keeper.hub);
+            self.hubs[keeper.hub].accept(&wire, keeper.version, self.now);
+            keeper.connect(wire, self.now);
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.is_alone()) {
             let wire = Wire::between(reader.name(), reader.hub);
@@ -515,6 +539,9 @@ impl World {
             let hubs = [above.hub, TOP];
             hubs.iter().for_each(|&hub| self.faults.borrow_mut().happen(Some(hub), None));
             above.reader.cut();
+            if let Some(keeper) = self.keepers.get_mut(at % 4) {
+                keeper.cut();
+            }
         }
     }
 
@@ -629,10 +656,15 @@ impl World {
         let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
         self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
         let mut outcome = Outcome::default();
+        if self.is_tree() {
+            self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
+        }
         for (number, agent) in self.agents.iter().enumerate() {
             for hub in [ROOT, TOP].into_iter().filter(|&hub| hub < self.hubs.len()) {
                 outcome.rows_above += self.judge_above((number, agent), hub);
+                outcome.stored_above += self.judge_store_above((number, agent), hub);
             }
+            self.judge_keepers(agent);
             if self.hubs[agent.hub].cluster.keeps_history() {
                 outcome.rows += self.judge_node(agent);
             }
@@ -731,7 +763,9 @@ impl World {
         let lane = node.lanes().base().unwrap_or_else(|| panic!("{name} has no base lane at hub {at}"));
         let every = (lane.period.0 / khz_link::Lane::period(&base.lane).0).max(1);
         let what = format!("{name} at hub {at}, which gets one row of {every}; it is at hub {}", agent.hub);
-        assert_eq!((lane.awaited(), lane.lost()), (0, 0), "{what}: {:?}", lane.received());
+        // Without memory, the root does not have what the top missed.
+        let lost = if at == TOP && !hub.cluster.keeps_history() { 0 } else { lane.lost() };
+        assert_eq!((lane.awaited(), lost), (0, 0), "{what}: {:?}", lane.received());
         let (next, written) = (lane.next_row(), base.rows() / every);
         assert!(next + 16 / every + 3 > written && next <= written + 1, "{what}: {next} of {written} rows");
         let blocks = lane.blocks_since(Nanos(0));
@@ -750,12 +784,66 @@ impl World {
         }
         let twice: Vec<u64> = came.iter().filter(|&(_, &times)| times > 1).map(|(&row, _)| row).collect();
         assert!(twice.is_empty(), "{what}: the rows {twice:?} are there twice");
-        let of_it = self.dropped.iter().filter(|&&(hub, node, _)| (hub, node) == (at, number));
-        let dropped = of_it.map(|&(.., rows)| rows.div_ceil(every)).max().unwrap_or(0);
-        let first = came.first_key_value().map_or(next, |(&row, _)| row).min(dropped);
+        let first = came.first_key_value().map_or(next, |(&row, _)| row);
+        let first = first.min(self.dropped_until((at, number), every));
         let lacking: Vec<u64> = (first..next).filter(|row| !came.contains_key(row)).collect();
         assert!(lacking.is_empty(), "{what}: of {next} rows it lacks {lacking:?}");
         next
+    }
+
+    /// Rows of a node that a hub has forgotten with it: those before this one.
+    fn dropped_until(&self, of: (usize, usize), every: u64) -> u64 {
+        let of_it = self.dropped.iter().filter(|&&(hub, node, _)| (hub, node) == of);
+        of_it.map(|&(.., rows)| rows.div_ceil(every)).max().unwrap_or(0)
+    }
+
+    /// The log of a hub above has every row that is in its lane; tells how many.
+    fn judge_store_above(&self, (number, agent): (usize, &Agent), at: usize) -> u64 {
+        let (name, hub) = (NodeName::new(&agent.node.name).expect("a name"), &self.hubs[at]);
+        let Some(store) = &hub.store else { return 0 };
+        let base = khz_link::Lane::period(&agent.node.writers[0].lane);
+        // At the root a faster base lane has the numbers of the node or others, whichever way it comes.
+        let every = Nanos::SECOND.0 / base.0;
+        if every > 1 && at == ROOT || at == TOP && !hub.cluster.keeps_history() {
+            return 0;
+        }
+        let rows = store.rows(&name, hub.cluster.open_blocks(&name));
+        let shared = hub.cluster.node(&name).expect("it is known");
+        let next = shared.lock().lanes().base().expect("a base lane").next_row();
+        let first = rows.first_key_value().map_or(next, |(&row, _)| row);
+        let first = first.min(self.dropped_until((at, number), every));
+        let lacking: Vec<u64> = (first..next).filter(|row| !rows.contains_key(row)).collect();
+        let (trouble, memory) = (self.trouble, hub.cluster.settings.history);
+        assert!(
+            lacking.is_empty(),
+            "{trouble:?}, {memory:?}: {name}: of {next} rows the log of hub {at} lacks {lacking:?}"
+        );
+        rows.len() as u64
+    }
+
+    /// A reader that wants every row has every row, over whichever connections and hubs.
+    fn judge_keepers(&self, agent: &Agent) {
+        let (name, base) = (NodeName::new(&agent.node.name).expect("a name"), &agent.node.writers[0]);
+        let is_slow = khz_link::Lane::period(&base.lane) == Nanos::SECOND;
+        for keeper in &self.keepers {
+            let kept = &keeper.follower.reader().kept;
+            for ((_, epoch), kept) in kept.iter().filter(|((node, _), _)| *node == name) {
+                let what = format!("{name} in epoch {epoch:x} at a reader of hub {}", keeper.hub);
+                let (first, end) = kept.span();
+                // What a hub forgets with the node, nobody asks for again.
+                let is_whole = self.trouble == Trouble::Forgets || kept.missing().is_empty();
+                assert!(is_whole, "{what}: {:?} of {first}..{end} are missing", kept.missing());
+                // A faster base lane goes over to one with other numbers when the node goes to another hub.
+                let is_lost = is_slow && self.trouble != Trouble::Forgets && kept.lost > 0;
+                assert!(
+                    !is_lost || !self.hubs[keeper.hub].cluster.keeps_history(),
+                    "{what}: {} are lost",
+                    kept.lost
+                );
+                let is_new = end + 3 >= base.rows();
+                assert!(!is_slow || is_new, "{what}: {end} of {} rows", base.rows());
+            }
+        }
     }
 
     /// The log of its hub has every row of its base lane, and each once if nothing has gone wrong and no segment was removed;
@@ -795,8 +883,9 @@ pub struct Outcome {
     /// Rows of base lanes at the hubs, and those that readers got.
     pub rows: u64,
     pub read: u64,
-    /// Rows of base lanes at the hubs above, those of each hub.
+    /// Rows of base lanes at the hubs above, those of each hub, and in their logs.
     pub rows_above: u64,
+    pub stored_above: u64,
     /// Rows of channels among those, and times that a program was too old for channels.
     pub of_channels: u64,
     pub too_old: u64,

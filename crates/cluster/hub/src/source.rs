@@ -169,6 +169,8 @@ impl NodesBelow {
             // Hubs are synchronised better than the nodes whose clocks are wrong.
             if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
                 node.set_clock(ahead);
+                // A hub above this one hears it, too.
+                node.link_mut().told_clock(ahead);
             }
             node.link_mut().reported_by(self.number, &self.here.hub, status)
         };

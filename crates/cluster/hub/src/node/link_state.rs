@@ -317,6 +317,11 @@ impl LinkState {
         self.beats.retransmitted = Some(beat.retransmits);
     }
 
+    /// Another hub has measured the node's clock: it is this much ahead.
+    pub fn told_clock(&mut self, ahead: i64) {
+        self.beats.clock_offset = Some(ahead);
+    }
+
     /// The node will end its connection on purpose. If it goes to another hub, `why` says to which.
     pub fn goodbye(&mut self, why: Option<String>) {
         (self.said_goodbye, self.goodbye) = (true, why);

@@ -656,9 +656,7 @@ impl World {
         let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
         self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
         let mut outcome = Outcome::default();
-        if self.is_tree() {
-            self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
-        }
+        self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
         for (number, agent) in self.agents.iter().enumerate() {
             for hub in [ROOT, TOP].into_iter().filter(|&hub| hub < self.hubs.len()) {
                 outcome.rows_above += self.judge_above((number, agent), hub);

@@ -127,6 +127,7 @@ impl FedLane {
     /// The node was forgotten here, and comes back: only rows are wanted that have not come yet.
     pub fn is_forgotten(&mut self) {
         self.floor = self.seen;
+        self.certain = self.certain.map(|certain| certain.max(self.floor));
     }
 
     /// Rows before this one have come. `false`: nobody wants them.

@@ -1,4 +1,5 @@
-//! Rows of a hub below that are older than rows which are here: closed blocks of those that a lane lacks. It puts them nowhere.
+//! Rows of a hub below that are older than rows which are here: closed blocks of those that a lane lacks. Rows that the store had before
+//! this hub's start have blocks of their own, which are not stored again. It puts them nowhere.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Step};
 
@@ -17,19 +18,21 @@ pub(super) fn lacking(lane: &Lane, block: &[u8]) -> Vec<Vec<u8>> {
         if lane.has(number) {
             is_whole = false;
         } else {
-            parts.add(number, &decoder);
+            parts.add(number, &decoder, lane.had_logged(number));
         }
     }
-    if is_whole { vec![block.to_vec()] } else { parts.all() }
+    parts.close();
+    if is_whole && parts.closed.len() == 1 { vec![block.to_vec()] } else { parts.closed }
 }
 
 /// A block of one row, if the lane lacks it.
 pub(super) fn of_row(lane: &Lane, number: u64, row: &Decoder) -> Vec<Vec<u8>> {
     let mut parts = Parts::default();
     if !lane.has(number) {
-        parts.add(number, row);
+        parts.add(number, row, lane.had_logged(number));
     }
-    parts.all()
+    parts.close();
+    parts.closed
 }
 
 /// Rows that follow each other, as closed blocks.
@@ -37,13 +40,17 @@ pub(super) fn of_row(lane: &Lane, number: u64, row: &Decoder) -> Vec<Vec<u8>> {
 struct Parts {
     closed: Vec<Vec<u8>>,
     open: Option<(Encoder, usize, Vec<u8>)>,
+    /// The store has the rows of the open block.
+    is_logged: bool,
 }
 
 impl Parts {
-    fn add(&mut self, number: u64, row: &Decoder) {
+    fn add(&mut self, number: u64, row: &Decoder, is_logged: bool) {
         let slots = row.slots();
         let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
+        let is_alike = std::mem::replace(&mut self.is_logged, is_logged) == is_logged;
         if let Some((encoder, width, bytes)) = &mut self.open
+            && is_alike
             && encoder.rows() == number
             && *width == slots
         {
@@ -63,11 +70,6 @@ impl Parts {
             bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
             self.closed.push(bytes);
         }
-    }
-
-    fn all(mut self) -> Vec<Vec<u8>> {
-        self.close();
-        self.closed
     }
 }
 
@@ -89,9 +91,10 @@ mod tests {
             let stamp = Stamp { boot: Nanos::from_secs(number), real_offset: 0 };
             encoder.key_row(stamp, 1, |_| (0, number), &mut bytes);
             row.catch_up(&bytes).expect("a row");
-            parts.add(number, &row);
+            parts.add(number, &row, false);
         }
-        parts.all().remove(0)
+        parts.close();
+        parts.closed.remove(0)
     }
 
     /// The first row and the values of each block.

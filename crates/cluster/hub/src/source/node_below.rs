@@ -393,7 +393,8 @@ impl NodeBelow {
             self.lives(&mut node);
             let (_, base) = self.base.as_mut().ok_or("no lane")?;
             let place = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
-            if row >= place.next_row() {
+            // Another hub below may have sent another row of those that have this number.
+            if row >= place.next_row() && !place.had_logged(row) {
                 let added = base.row(place, origin, row, decoder, here.kept())?;
                 self.came(&mut node, LANE, added, here);
                 return Ok(());

@@ -201,6 +201,161 @@ fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_bega
         (record, lines, file)
     };
     let recordings = ["50", "10"].map(record);
+    let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    let size = |file: &std::path::Path| std::fs::metadata(file).map_or(0, |about| about.len());
+    until(PATIENCE, "the recordings have begun", || recordings.iter().all(|(_, _, file)| size(file) > 0));
+    std::thread::sleep(Duration::from_secs(5));
+    stage.hubs[1] = None;
+    stage.await_all_at(0);
+    std::thread::sleep(Duration::from_secs(3));
+    for ((mut record, mut lines, file), rate) in recordings.into_iter().zip([50.0, 10.0]) {
+        signal(&record.0, "INT");
+        let mut message = String::new();
+        lines.read_to_string(&mut message).unwrap();
+        assert_eq!(record.0.wait().unwrap().code(), Some(0), "{message}");
+        let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(code(&rows), 0, "{}", err(&rows));
+        let times: Vec<f64> = times_of(&rows, "n1").iter().filter_map(|time| time.parse().ok()).collect();
+        let (oldest, newest) = (times[0], times[times.len() - 1]);
+        assert!((oldest - begun).abs() < 2.0, "{rate} Hz: from {oldest} on, begun at {begun}: {message}");
+        let expected = (newest - oldest) * rate;
+        let count = times.len() as f64;
+        assert!((count - expected).abs() < expected / 10.0 + 2.0, "{rate} Hz: {count} rows of {expected}");
+    }
+}
+
+/// The times of a node's rows.
+fn times_of<'a>(rows: &'a std::process::Output, node: &str) -> Vec<&'a str> {
+    let text = std::str::from_utf8(&rows.stdout).unwrap();
+    let of_node = text.lines().filter(|line| line.split(',').any(|cell| cell == node));
+    of_node.filter_map(|line| line.split(',').next()).collect()
+}
+
+#[test]
+fn a_watch_goes_back_with_its_node() {
+    let mut stage = Stage::new("2s");
+    let mut watch = Watch::at(&stage.both());
+    watch.row();
+    stage.kill_first();
+    watch.line("an outage", |line| line["event"] == "outage");
+    watch.row();
+    stage.bring_back_first();
+    watch.line("it goes on at the first", |line| line["event"] == "outage");
+    watch.row();
+    let message = watch.message();
+    let first = format!("http://{} is asked now", stage.http[0]);
+    assert!(message.contains(&first), "{message}");
+}
+
+#[test]
+fn readers_find_nodes_that_stay_at_the_second_hub_though_the_first_is_back() {
+    let mut stage = Stage::new("0s");
+    stage.kill_first();
+    stage.start(0);
+    let hubs = stage.link.join(",");
+    let words =
+        ["record", "n1:load.1m", "--rate", "10", "--for", "300ms", "--hub", &hubs, "--insecure", "-q"];
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("fail-back-2-{}.khzt", std::process::id()));
+    let record = khz(&[&words[..], &["-o", file.to_str().unwrap()]].concat()).output().unwrap();
+    let _ = std::fs::remove_file(&file);
+    assert_eq!(code(&record), 0, "{}", err(&record));
+    let both = stage.both();
+    let watch = khz(&["watch", "n1:load.1m", "--count", "3", "--server", &both]).output().unwrap();
+    assert_eq!(out(&watch).lines().filter(|line| line.contains("\tn1\t")).count(), 3, "{}", err(&watch));
+}
+
+#[test]
+fn a_recording_names_the_nodes_that_are_at_another_hub_of_its_list() {
+    let mut stage = Stage::empty();
+    let [first, second] = stage.link.clone();
+    stage.add("n1", &format!("{first},{second}"), "0s");
+    stage.add("n2", &format!("{second},{first}"), "0s");
+    stage.await_at(0, &["n1"]);
+    stage.await_at(1, &["n2"]);
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("fail-back-4-{}.khzt", std::process::id()));
+    let path = file.to_str().unwrap();
+    for pattern in ["n*:load.1m", "n[1-2]:load.1m"] {
+        let words = ["record", pattern, "--rate", "10", "--for", "1s", "--hub", &format!("{first},{second}")];
+        let record = khz(&[&words[..], &["--insecure", "-q", "-o", path]].concat()).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        let said = err(&record);
+        assert_eq!(code(&record), 3, "{said}");
+        assert!(said.contains(&format!("n2 was at {second}")), "{said}");
+        assert!(!said.contains("no node is called") && !said.contains("no answer"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_that_stood_still_comes_back_to_the_hub_that_it_prefers() {
+    let mut stage = Stage::empty();
+    stage.add("n1", &stage.link.join(","), "1h");
+    stage.await_all_at(0);
+    // A connection that was good for 10 s.
+    let rows = || {
+        let nodes = khz(&["nodes", "--json", "--server", &stage.http[0]]).output().unwrap();
+        let node: serde_json::Value = serde_json::from_str(out(&nodes).trim()).unwrap();
+        node["lanes"][0]["rows"].as_u64().unwrap_or(0)
+    };
+    until(PATIENCE, "it has sent rows for some seconds", || rows() > 120);
+    signal(&stage.agents[0].0, "STOP");
+    until(PATIENCE, "its hub has given it up", || {
+        let table = out(&khz(&["nodes", "--server", &stage.http[0]]).output().unwrap());
+        table.contains("n1    down")
+    });
+    signal(&stage.agents[0].0, "CONT");
+    stage.await_all_at(0);
+    let second = khz(&["nodes", "--server", &stage.http[1]]).output().unwrap();
+    assert!(!out(&second).contains("n1"), "{}", out(&second));
+}
+
+/// The process of a hub stands still, and goes on.
+fn stop_and_go_on(stage: &Stage, number: usize, meanwhile: impl FnOnce()) {
+    let hub = stage.hubs[number].as_ref().unwrap();
+    signal(&hub.child, "STOP");
+    meanwhile();
+    signal(&hub.child, "CONT");
+}
+
+#[test]
+fn a_hub_above_two_hubs_has_every_row_whichever_of_them_dies_or_stands_still() {
+    let mut stage = Stage::empty();
+    let hubs = stage.link.join(",");
+    stage.add("n1", &hubs, "1s");
+    stage.add("n2", &hubs, "1s");
+    stage.await_all_at(0);
+    // And one above that.
+    let (upper, top) = ([free_port(), free_port()], [free_port(), free_port()]);
+    let above = |[http, link]: &[String; 2], name: &str, source: &str| {
+        let words = ["hub", "--listen", http, "--link-listen", link, "--node", name, "--insecure"];
+        Running::of(khz(&[&words[..], &["--source", source, "--store", "none"]].concat()))
+    };
+    let _upper = above(&upper, "upper", &hubs);
+    let _top = above(&top, "top", &upper[1]);
+    let newest = |http: &str| {
+        let rows = khz(&["get", "n[1-2]:load.1m", "--json", "--server", http]).output().unwrap();
+        (code(&rows), out(&rows))
+    };
+    for [http, _] in [&upper, &top] {
+        until(PATIENCE, "the nodes are there", || newest(http).0 == 0 && newest(http).1.contains("n2"));
+    }
+    let record = |[_, link]: &[String; 2], name: &str| {
+        let file = format!("above-{}-{name}.khzt", std::process::id());
+        let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
+        let words = ["record", "n[1-2]:load.1m", "--rate", "1", "--hub", link, "--insecure", "-q", "-o"];
+        let record = Ended::start(&mut khz(&[&words[..], &[file.to_str().unwrap()]].concat()));
+        until(PATIENCE, "it has begun", || std::fs::metadata(&file).is_ok_and(|about| about.len() > 0));
+        (record, file)
+    };
+    let records = [record(&upper, "upper"), record(&top, "top")];
+    stage.kill_first();
+    stage.bring_back_first();
+    stop_and_go_on(&stage, 0, || stage.await_all_at(1));
+    stage.await_all_at(0);
+    stage.kill_first();
+    stage.bring_back_first();
     for ([http, _], (record, file)) in [&upper, &top].into_iter().zip(records) {
         until(PATIENCE, "no row is missing", || {
             let nodes = out(&khz(&["nodes", "--json", "--server", http]).output().unwrap());
@@ -211,12 +366,12 @@ fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_bega
         let (status, _, message) = record.end();
         assert_eq!(status, 0, "{message}");
         let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
-        // A counted row is a hole in the file; one that came twice is a line too many.
+        // A row that is missing is a pause, and one that came twice a line too many.
         for node in ["n1", "n2"] {
             let of_node = out(&rows);
             let of_node = of_node.lines().filter(|line| line.split(',').any(|cell| cell == node));
             let times: Vec<f64> = of_node.filter_map(|line| line.split(',').next()?.parse().ok()).collect();
-            let is_next = |pair: &[f64]| (0.5..1.5).contains(&(pair[1] - pair[0]));
+            let is_next = |pair: &[f64]| pair[1] - pair[0] > 0.0 && pair[1] - pair[0] < 2.0;
             assert!(times.len() > 5 && times.windows(2).all(is_next), "{node}: {times:?}");
         }
         let _ = std::fs::remove_file(&file);

@@ -184,12 +184,12 @@ impl Lane {
     }
 
     /// From now on a hub below brings its rows.
-    pub fn is_fed(&mut self) {
+    pub fn becomes_fed(&mut self) {
         self.is_fed = true;
     }
 
     /// From now on the node itself sends its rows. The node has numbers of its own for the generations; blocks keep their schemas.
-    pub fn is_its_own(&mut self) {
+    pub fn becomes_its_own(&mut self) {
         if std::mem::take(&mut self.is_fed) {
             self.schemas = Generations::default();
         }
@@ -447,6 +447,11 @@ impl Lane {
 
     /// A whole closed block that was missing, whose slots mean this, whatever its generation.
     pub fn past_of(&mut self, schema: &Arc<Schema>, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+        let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        if header.slots as usize > schema.series().len() {
+            return Err("a block with more slots than its schema");
+        }
         // Lanes hold few schemas: an older one is often the beginning of another.
         let is_longer = |known: &&Arc<Schema>| known.continues(schema);
         let schema = self.schemas.all().find(is_longer).unwrap_or(schema).clone();

@@ -1,6 +1,7 @@
-//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate or once a second, and with the
-//! channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of the node as
-//! if the node had sent it: under the node's epoch and numbers, so that a row that comes twice is known. It refuses a hub that gets nodes from here, since that would be a loop.
+//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate or once a second,
+//! and with the channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of
+//! the node as if the node had sent it: under the node's epoch and numbers, so that a row that comes twice is known. It refuses a hub
+//! that gets nodes from here, since that would be a loop.
 
 mod asked;
 mod early_rows;

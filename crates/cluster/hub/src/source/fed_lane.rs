@@ -125,13 +125,13 @@ impl FedLane {
     }
 
     /// The node was forgotten here, and comes back: only rows are wanted that have not come yet.
-    pub fn is_forgotten(&mut self) {
+    pub fn forget(&mut self) {
         self.floor = self.seen;
         self.certain = self.certain.map(|certain| certain.max(self.floor));
     }
 
-    /// Rows before this one have come. `false`: nobody wants them.
-    pub fn is_wanted(&mut self, end: u64) -> bool {
+    /// Rows before this one come now. `false`: nobody wants them.
+    pub fn takes(&mut self, end: u64) -> bool {
         self.seen = self.seen.max(end);
         end > self.floor
     }
@@ -166,7 +166,7 @@ impl FedLane {
         let certain = self.certain.unwrap_or(self.next());
         let lane = node.lanes_mut().get_mut(id)?;
         lane.alive = true;
-        lane.is_fed();
+        lane.becomes_fed();
         lane.next_offered = self.offered.max(self.encoder.rows());
         lane.late.want(Some(certain));
         self.close();

@@ -177,7 +177,7 @@ impl NodeBelow {
         if !Arc::ptr_eq(&node, &self.node)
             && let Some((_, base)) = &mut self.base
         {
-            base.is_forgotten();
+            base.forget();
         }
         self.node = node;
         let mut node = self.node.lock();
@@ -384,7 +384,7 @@ impl NodeBelow {
             return Ok(());
         }
         let is_linked = !is_of_before && self.connect(Some(row), here);
-        if !self.base.as_mut().is_some_and(|(_, base)| base.is_wanted(row + 1)) {
+        if !self.base.as_mut().is_some_and(|(_, base)| base.takes(row + 1)) {
             return Ok(());
         }
         let shared = self.node.clone();
@@ -412,7 +412,7 @@ impl NodeBelow {
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
         let (stamp, rows) = (header.stamp, header.closed.map_or(0, |(rows, ..)| u64::from(rows)));
         let end = header.first_row.saturating_add(rows);
-        if !self.base.as_mut().is_some_and(|(_, base)| base.is_wanted(end)) {
+        if !self.base.as_mut().is_some_and(|(_, base)| base.takes(end)) {
             return Ok(());
         }
         let shared = self.node.clone();
@@ -433,12 +433,15 @@ impl NodeBelow {
         let Some(id) = node.lanes_mut().take_late(base.epoch(), base.period(), stamp) else { return Ok(()) };
         node.log_lane(id, &here.cluster);
         let lane = node.lanes_mut().get_mut(id).ok_or("no lane")?;
-        let nothing = Schema::empty();
+        let blocks = lacking(lane);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let schema = origin.schema.cloned().or_else(Schema::empty).ok_or("rows before their schema")?;
         let (counts, keep) = here.kept();
-        for block in lacking(lane) {
-            let schema = origin.schema.or(nothing.as_ref()).ok_or("rows before their schema")?;
+        for block in blocks {
             Counts::add(&counts.blocks, 1);
-            let added = lane.past_of(schema, &block, keep)?;
+            let added = lane.past_of(&schema, &block, keep)?;
             Counts::add(&counts.rows, added);
             Counts::add(&counts.rows_late, added);
         }

@@ -476,6 +476,19 @@ fn a_node_that_goes_from_one_hub_below_to_the_other_and_back_has_each_row_once()
 }
 
 #[test]
+fn late_rows_whose_schema_has_not_come_are_refused() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    row_of(&mut below, 7);
+    below.generation = 2;
+    past(&mut below, 3..5);
+    assert_eq!(history(&below), (vec![7], 0), "their slots may mean anything");
+    below.schema(2, &["y"]);
+    past(&mut below, 3..5);
+    assert_eq!(history(&below), (vec![3, 4, 7], 0));
+}
+
+#[test]
 fn rows_that_one_hub_below_has_lost_are_lost_when_no_other_speaks_for_the_node() {
     let mut one = Below::new();
     let mut other = Below::of(one.follower.reader().here.cluster.clone(), 1, None);
@@ -517,7 +530,7 @@ fn a_node_that_connects_itself_goes_on_with_the_lane_that_came_through_a_hub() {
     let id = node.lanes_mut().offered(1, BASE, OFFER.epoch, Nanos::SECOND).expect("room");
     let lane = node.lanes_mut().get_mut(id).expect("the lane");
     assert_eq!(lane.next_row(), 3, "its rows are those that came through the hub");
-    lane.is_its_own();
+    lane.becomes_its_own();
     assert_eq!(lane.newest_generation(), None, "the node numbers generations in its own way");
     lane.generation_for(&{
         let schema = schema(&["x", "y"]);

@@ -124,11 +124,11 @@ impl<R: Reader> LaneSink for Follower<R> {
         // A hub may offer a lane under another number before it closes the first.
         self.close(key);
         let data = self.reader.offered(&node, offer, &subscription)?;
-        let from = self.reader.wants_from(&data);
+        let (from, held) = (self.reader.wants_from(&data), self.reader.held(&data));
         self.lanes_made += 1;
         self.lanes.insert(key.clone(), Lane::new(self.lanes_made, node, offer, subscription, data));
         self.if_empty(key, offer);
-        Some(Accept { span: Nanos(0), prompt: false, from })
+        Some(Accept { span: Nanos(0), prompt: false, from, held })
     }
 
     fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
@@ -164,6 +164,12 @@ impl<R: Reader> LaneSink for Follower<R> {
 
     // Its rows were handed over as they came.
     fn block(&mut self, _: &LaneKey, _: &[u8]) {}
+
+    fn past(&mut self, key: &LaneKey, bytes: &[u8]) {
+        if let Some(lane) = self.lanes.get_mut(key) {
+            self.reader.past(lane, bytes);
+        }
+    }
 
     fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
         if let Some(lane) = self.lanes.get_mut(key) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_block::BlockError;
 use khz_link::texts::{NoText, TextGiven};
-use khz_link::{HubName, LaneOffer};
+use khz_link::{Held, HubName, LaneOffer};
 use khz_model::{ChannelName, NodeName, NodeStatus, Stamp};
 
 use crate::lane::{Lane, Lanes};
@@ -22,8 +22,8 @@ pub struct Defined {
 
 /// Reads rows of many nodes.
 ///
-/// The order of calls for a lane: [`Reader::offered`], then [`Reader::columns`], [`Reader::row`], [`Reader::lost`] and
-/// [`Reader::changed`] in any number, then [`Reader::closed`] once.
+/// The order of calls for a lane: [`Reader::offered`], then [`Reader::columns`], [`Reader::row`], [`Reader::past`], [`Reader::lost`]
+/// and [`Reader::changed`] in any number, then [`Reader::closed`] once.
 pub trait Reader: Sized {
     /// How this reader names its subscriptions.
     type Subscription: Clone;
@@ -41,6 +41,13 @@ pub trait Reader: Sized {
     /// The first row of a lane that this reader wants, if it wants rows from before the offer: those since an earlier start of its
     /// program. `None`: it takes rows from now on.
     fn wants_from(&self, lane: &Self::Lane) -> Option<u64> {
+        let _ = lane;
+        None
+    }
+
+    /// The rows of a lane that this reader has, if it wants all others, however old; those that come late come to [`Reader::past`].
+    /// `None`: it takes no late rows.
+    fn held(&self, lane: &Self::Lane) -> Option<Held> {
         let _ = lane;
         None
     }
@@ -70,6 +77,11 @@ pub trait Reader: Sized {
 
     /// The next row of a lane.
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>);
+
+    /// A closed block of rows that came late, header and rows: [`Reader::row`] did not show them.
+    fn past(&mut self, lane: &mut Lane<Self>, block: &[u8]) {
+        let _ = (lane, block);
+    }
 
     /// Rows of a lane, the last not included, that will not come.
     fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner};
+use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner, Step};
 use khz_link::Ranges;
 use khz_model::{Nanos, Stamp};
 
@@ -43,6 +43,26 @@ pub(crate) struct Block {
 impl Block {
     fn end(&self) -> u64 {
         self.header.first_row + u64::from(self.rows)
+    }
+
+    /// Its rows before this one; `None`: it has none.
+    fn until(&self, row: u64) -> Option<Block> {
+        if row >= self.end() {
+            return Some(self.clone());
+        }
+        let rows = row.checked_sub(self.header.first_row).filter(|&rows| rows > 0)? as u32;
+        let (mut decoder, mut at, mut left) = (Decoder::new(), 0, rows);
+        while left > 0 {
+            match decoder.step(&self.bytes[at..]) {
+                Ok(Step::Header(length)) => at += length,
+                Ok(Step::Row(length)) => (at, left) = (at + length, left - 1),
+                Ok(Step::Incomplete) | Err(_) => return None,
+            }
+        }
+        let header = Header { closed: None, ..self.header };
+        let mut bytes = self.bytes[..at].to_vec();
+        bytes.get_mut(..HEADER_BYTES)?.copy_from_slice(&header.to_bytes());
+        Some(Block { header, rows, schema: self.schema.clone(), bytes: Arc::new(bytes) })
     }
 }
 
@@ -116,6 +136,8 @@ pub(crate) struct Lane {
     log: Option<Box<LaneLog>>,
     /// The lane is open on the present connection.
     pub alive: bool,
+    /// A hub below brought its newest rows: this hub has numbered the generations.
+    is_fed: bool,
 }
 
 impl Lane {
@@ -143,6 +165,7 @@ impl Lane {
             past: Vec::new(),
             log: None,
             alive: false,
+            is_fed: false,
         }
     }
 
@@ -151,6 +174,25 @@ impl Lane {
         let mut lane = Lane::new(name, epoch, period);
         (lane.before, lane.late_rows) = (before, before.late);
         lane
+    }
+
+    /// Its epoch has come back. The epochs until now have counted this, with what this one had counted.
+    pub fn goes_on_after(&mut self, all: Counted) {
+        let own = Counted { rows: self.rows(), lost: self.lost(), late: self.late_rows }.minus(self.before);
+        self.before = all.minus(own);
+        self.late_rows = self.before.late.saturating_add(own.late);
+    }
+
+    /// From now on a hub below brings its rows.
+    pub fn becomes_fed(&mut self) {
+        self.is_fed = true;
+    }
+
+    /// From now on the node itself sends its rows. The node has numbers of its own for the generations; blocks keep their schemas.
+    pub fn becomes_its_own(&mut self) {
+        if std::mem::take(&mut self.is_fed) {
+            self.schemas = Generations::default();
+        }
     }
 
     /// Memory of blocks that have not ended, of the decoded newest row, and of the lane itself.
@@ -231,6 +273,19 @@ impl Lane {
     /// Which rows were received or are lost, newest ranges last.
     pub fn received(&self) -> &[(u64, u64)] {
         self.received.as_slice()
+    }
+
+    /// True if this row was received or is lost.
+    pub fn has(&self, row: u64) -> bool {
+        self.received.contains(row)
+    }
+
+    /// True if the open block began with row `first`, and row `next` would be its next one.
+    pub fn is_open_at(&self, first: u64, next: u64) -> bool {
+        let is_it = |open: &Open| {
+            !open.ended && open.header.first_row == first && first + u64::from(open.scanner.rows()) == next
+        };
+        self.open.as_ref().is_some_and(is_it)
     }
 
     /// The rows among these that were neither received nor lost.
@@ -383,14 +438,27 @@ impl Lane {
             return Ok(0);
         }
         if self.past.is_empty() {
-            return self.past_block(bytes, keep);
+            return self.past_block(bytes, None, keep);
         }
         let mut whole = std::mem::take(&mut self.past);
         whole.extend_from_slice(bytes);
-        self.past_block(&whole, keep)
+        self.past_block(&whole, None, keep)
     }
 
-    fn past_block(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+    /// A whole closed block that was missing, whose slots mean this, whatever its generation.
+    pub fn past_of(&mut self, schema: &Arc<Schema>, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+        let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        if header.slots as usize > schema.series().len() {
+            return Err("a block with more slots than its schema");
+        }
+        // Lanes hold few schemas: an older one is often the beginning of another.
+        let is_longer = |known: &&Arc<Schema>| known.continues(schema);
+        let schema = self.schemas.all().find(is_longer).unwrap_or(schema).clone();
+        self.past_block(bytes, Some(schema), keep)
+    }
+
+    fn past_block(&mut self, bytes: &[u8], schema: Option<Arc<Schema>>, keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
         let (rows, length, checksum) = header.closed.ok_or("a block of the past that is open")?;
@@ -403,7 +471,7 @@ impl Lane {
         if scanner.rows() != rows {
             return Err("a block of the past with other rows than it says");
         }
-        let schema = self.schema_of(&header)?;
+        let schema = schema.map_or_else(|| self.schema_of(&header), Ok)?;
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
@@ -441,22 +509,21 @@ impl Lane {
         lost
     }
 
+    /// No block is within another one: those of a hub below begin elsewhere than those of the node itself.
     fn insert(&mut self, block: Block) {
-        let first = block.header.first_row;
+        let (first, end) = (block.header.first_row, block.end());
         let at = self.recent.partition_point(|known| known.header.first_row < first);
-        match self.recent.get_mut(at) {
-            Some(known) if known.header.first_row == first => {
-                if known.rows < block.rows {
-                    self.recent_bytes += block.bytes.len() as u64;
-                    self.recent_bytes -= known.bytes.len() as u64;
-                    *known = block;
-                }
-            }
-            _ => {
-                self.recent_bytes += block.bytes.len() as u64;
-                self.recent.insert(at, block);
-            }
+        let before = at.checked_sub(1).and_then(|before| self.recent.get(before));
+        let same = self.recent.get(at).filter(|known| known.header.first_row == first);
+        if before.into_iter().chain(same).any(|known| known.end() >= end) {
+            return;
         }
+        while let Some(known) = self.recent.get(at).filter(|known| known.end() <= end) {
+            self.recent_bytes -= known.bytes.len() as u64;
+            self.recent.remove(at);
+        }
+        self.recent_bytes += block.bytes.len() as u64;
+        self.recent.insert(at, block);
     }
 
     /// Drops the oldest blocks beyond this many bytes; blocks that readers may still want stay.

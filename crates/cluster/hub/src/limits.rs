@@ -127,7 +127,7 @@ pub const NOTICES_MAX: usize = 256;
 pub const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
 
 /// Nodes go on with a channel for this long without a hub (`khz_gather::CHANNEL_LINGER`): a hub that starts fetches the rows of as
-/// long from the hub below.
+/// long from the hub below, those of base lanes too.
 pub const AWAY_MAX: Nanos = Nanos::from_secs(60);
 
 /// A hub below is asked for a channel for this long after the last reader here has gone. It is longer than the longest pause after

@@ -158,6 +158,7 @@ impl HubSide for Talk<'_> {
             };
             if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
+                lane.becomes_its_own();
             }
             node.serve(offer.interest, id);
             node.log_lane(id, self.cluster);

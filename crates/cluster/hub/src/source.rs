@@ -1,19 +1,23 @@
-//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate, and with the
-//! channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of the node as
-//! if the node had sent it. It refuses a hub that gets nodes from here, since that would be a loop.
+//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate or once a second,
+//! and with the channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of
+//! the node as if the node had sent it: under the node's epoch and numbers, so that a row that comes twice is known. It refuses a hub
+//! that gets nodes from here, since that would be a loop.
 
 mod asked;
 mod early_rows;
 mod fed_channel;
 mod fed_lane;
+mod held_rows;
+mod late_rows;
 mod node_below;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use khz_block::{HEADER_BYTES, Header};
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
 use khz_link::driver::FollowingSettings;
-use khz_link::{HubName, LaneOffer, SchemaPiece};
+use khz_link::{Held, HubName, LaneOffer, SchemaPiece};
 use khz_model::{Interest, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
@@ -100,17 +104,18 @@ pub(crate) struct LaneBelow {
     here: u32,
     /// What its slots mean, also while the node is connected here itself.
     schemas: Generations,
-    generation: u32,
     /// The first row that is wanted, if rows before the offer are.
     from: Option<u64>,
+    /// Of a base lane: the rows that are here. All others are wanted.
+    held: Option<Held>,
     /// Rows before this one were there when the lane was offered.
     offered_at: u64,
 }
 
 impl LaneBelow {
-    fn origin(&self) -> Origin<'_> {
-        let schema = self.schemas.of(self.generation);
-        Origin { lane: self.id, generation: self.generation, schema }
+    /// Of a row of this generation.
+    fn origin(&self, generation: u32) -> Origin<'_> {
+        Origin { lane: self.id, generation, schema: self.schemas.of(generation) }
     }
 }
 
@@ -165,6 +170,8 @@ impl NodesBelow {
             // Hubs are synchronised better than the nodes whose clocks are wrong.
             if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
                 node.set_clock(ahead);
+                // A hub above this one hears it, too.
+                node.link_mut().told_clock(ahead);
             }
             node.link_mut().reported_by(self.number, &self.here.hub, status)
         };
@@ -191,22 +198,24 @@ impl Reader for NodesBelow {
         self.node(name)?;
         let NodesBelow { here, nodes, .. } = self;
         let node = nodes.get_mut(name)?;
-        let (number, from) = match wanted {
-            Wanted::Everything => {
-                node.begin(connection, id, offer, here);
-                (LANE, None)
-            }
+        let (number, from, held) = match wanted {
+            Wanted::Everything => (LANE, None, Some(node.begin(connection, id, offer, here))),
             Wanted::Channel(channel) => {
                 let terms = channel.terms_at(name.as_str())?;
-                node.offered(connection, (channel, terms), id, offer, here)
+                let (number, from) = node.offered(connection, (channel, terms), id, offer, here);
+                (number, from, None)
             }
         };
-        let (schemas, generation) = (Generations::default(), offer.generation);
-        Some(LaneBelow { id, here: number, schemas, generation, from, offered_at: offer.next_row })
+        let schemas = Generations::default();
+        Some(LaneBelow { id, here: number, schemas, from, held, offered_at: offer.next_row })
     }
 
     fn wants_from(&self, lane: &LaneBelow) -> Option<u64> {
         lane.from
+    }
+
+    fn held(&self, lane: &LaneBelow) -> Option<Held> {
+        lane.held.clone()
     }
 
     fn changed(&mut self, lane: &mut Lane<Self>) {
@@ -226,21 +235,32 @@ impl Reader for NodesBelow {
             Ok(None) => {}
             Err(problem) => self.refusal = Some(format!("{name}: {problem}")),
         }
-        // As many slots may mean other series.
-        data.generation = generation;
         true
     }
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
-        // The last row of a node that has gone does not bring it back.
-        let is_of_before = lane.data.here == LANE && row.number() < lane.data.offered_at;
-        if is_of_before && self.is_gone(lane.node()) {
-            return;
-        }
+        let LaneBelow { here: number, offered_at, .. } = lane.data;
+        let is_of_before = number == LANE && row.number() < offered_at && self.is_gone(lane.node());
         let NodesBelow { here, nodes, .. } = self;
         let Some(node) = nodes.get_mut(lane.node()) else { return };
-        let row = (row.number(), row.decoder());
-        if let Err(problem) = node.row(lane.data.here, lane.data.origin(), row, here) {
+        // Schemas of late rows may have come meanwhile: the block says which is its own.
+        let generation = row.decoder().header().map_or(0, |header| header.generation);
+        let (origin, row) = (lane.data.origin(generation), (row.number(), row.decoder()));
+        let taken = match number {
+            LANE => node.base_row(origin, row, is_of_before, here),
+            _ => node.row(number, origin, row, here),
+        };
+        if let Err(problem) = taken {
+            tracing::debug!("{} through {}: {problem}", lane.node(), here.hub);
+        }
+    }
+
+    fn past(&mut self, lane: &mut Lane<Self>, block: &[u8]) {
+        let NodesBelow { here, nodes, .. } = self;
+        let Some(node) = nodes.get_mut(lane.node()).filter(|_| lane.data.here == LANE) else { return };
+        let header = block.first_chunk::<HEADER_BYTES>().and_then(|head| Header::from_bytes(head, 0).ok());
+        let generation = header.map_or(0, |header| header.generation);
+        if let Err(problem) = node.base_past(lane.data.origin(generation), block, here) {
             tracing::debug!("{} through {}: {problem}", lane.node(), here.hub);
         }
     }

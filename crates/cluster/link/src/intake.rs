@@ -16,6 +16,10 @@ pub trait RowSink {
     fn row(&mut self, number: u64, row: &Decoder);
     /// A closed block, header and rows, whose checksum is right. Each comes once, the newest first after an outage.
     fn block(&mut self, bytes: &[u8]);
+    /// The same for a block whose rows came late: [`RowSink::row`] did not show them.
+    fn past(&mut self, bytes: &[u8]) {
+        self.block(bytes);
+    }
     /// These rows (the last not included) are lost for good.
     fn lost(&mut self, from: u64, to: u64);
 }
@@ -176,7 +180,10 @@ impl Intake {
         let Some(mut header) = head else { return Err(Reject::protocol("a block without its header")) };
         header.closed = Some((end.rows, end.bytes, end.crc));
         open.bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        self.closed(&open.bytes, sink)
+        if self.is_news(&open.bytes, sink)? {
+            sink.block(&open.bytes);
+        }
+        Ok(())
     }
 
     /// A piece of a closed block.
@@ -185,25 +192,30 @@ impl Intake {
             return Err(Reject::protocol("a block larger than any may be"));
         }
         if last && self.past.is_empty() {
-            return self.closed(bytes, sink);
+            return self.whole_past(bytes, sink);
         }
         self.past.extend_from_slice(bytes);
         if !last {
             return Ok(());
         }
         let whole = std::mem::take(&mut self.past);
-        self.closed(&whole, sink)
+        self.whole_past(&whole, sink)
     }
 
-    fn closed(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+    fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+        if self.is_news(bytes, sink)? {
+            sink.past(bytes);
+        }
+        Ok(())
+    }
+
+    /// Settles the rows of a closed block. `true`: some of them are new.
+    fn is_news(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Reject> {
         let (first_row, rows) = check(bytes)?;
         let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
         let new = self.settle(first_row, end, sink);
         self.repeated += rows - new;
-        if new > 0 {
-            sink.block(bytes);
-        }
-        Ok(())
+        Ok(new > 0)
     }
 
     /// These rows were received or lost. Returns how many of them are new. A hole for which there is no room is lost.
@@ -236,7 +248,9 @@ impl Intake {
         header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
         bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
         // Rows that were decoded always make a sound block.
-        let _ = self.closed(&bytes, sink);
+        if self.is_news(&bytes, sink) == Ok(true) {
+            sink.block(&bytes);
+        }
     }
 
     /// The connection has ended: what was not complete comes again.

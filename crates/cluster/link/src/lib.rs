@@ -62,6 +62,6 @@ pub use message::{
 pub use older::knows;
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
-pub use reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
+pub use reader_end::{Accept, Held, LaneKey, LaneSink, ReaderEnd};
 pub use source::{Answer, Carrier, Lane, Lanes, Overtaken};
 pub use standing::Standing;

@@ -43,8 +43,17 @@ pub struct LaneKey {
     pub epoch: u64,
 }
 
+/// The rows of a lane that a sink has, whatever the connection over which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// It wants no rows before this one.
+    pub from: u64,
+    /// Rows after that which it has, in order, at most [`crate::limits::HAVE_MAX`] ranges.
+    pub ranges: Vec<(u64, u64)>,
+}
+
 /// How a reader accepts a lane that is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
     /// How far back it wants rows; 0: rows from now on, and missed ones if [`LaneSink::wants_missed`].
     pub span: Nanos,
@@ -53,6 +62,9 @@ pub struct Accept {
     /// The first row that it wants of a lane that is new here, if it wants rows from before the offer: those since an earlier start of
     /// its program. `None`: rows from now on.
     pub from: Option<u64>,
+    /// The sink knows itself which rows it has of this lane: it gets all others, however old, also late. `None`: the rows that came over
+    /// this end count.
+    pub held: Option<Held>,
 }
 
 /// Takes what arrives at a reader's end. `khz_follow::Follower` is the one for readings.
@@ -74,6 +86,10 @@ pub trait LaneSink {
     fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder);
     /// As in [`RowSink::block`]. At the end of a connection or a subscription it also gets the rows of the open block.
     fn block(&mut self, lane: &LaneKey, bytes: &[u8]);
+    /// As in [`RowSink::past`].
+    fn past(&mut self, lane: &LaneKey, bytes: &[u8]) {
+        self.block(lane, bytes);
+    }
     /// As in [`RowSink::lost`].
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64);
     /// The hub answers a subscription.
@@ -117,6 +133,9 @@ impl<S: LaneSink> RowSink for Named<'_, S> {
     }
     fn block(&mut self, bytes: &[u8]) {
         self.1.block(self.0, bytes);
+    }
+    fn past(&mut self, bytes: &[u8]) {
+        self.1.past(self.0, bytes);
     }
     fn lost(&mut self, from: u64, to: u64) {
         self.1.lost(self.0, from, to);
@@ -304,7 +323,11 @@ impl ReaderEnd {
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
-        let intake = self.take_kept(&key);
+        let intake = match accept.held {
+            // What the sink lacks must not be left out because it came here before.
+            Some(_) => Intake::new(key.epoch),
+            None => self.take_kept(&key),
+        };
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         let (interest, period, heard) = (offer.interest, offer.period, self.now);
         self.lanes.insert(offer.lane, Followed { key, interest, intake, period, heard });
@@ -333,7 +356,11 @@ impl ReaderEnd {
         accept: Accept,
         missed: bool,
     ) -> Want {
-        let Accept { span, prompt, from } = accept;
+        let Accept { span, prompt, from, held } = accept;
+        if let Some(Held { from, ranges }) = held {
+            let all = intake.want(offer, Nanos(u64::MAX), prompt);
+            return Want { from_row: from, have: ranges, ..all };
+        }
         let before = || self.left.get(&(key.node.clone(), key.name.clone()));
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),

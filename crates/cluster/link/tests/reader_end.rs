@@ -19,7 +19,12 @@ struct Notes(Vec<String>);
 
 impl LaneSink for Notes {
     fn offered(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
-        (lane.name == "base").then_some(Accept { span: Nanos::from_secs(600), prompt: true, from: None })
+        (lane.name == "base").then_some(Accept {
+            span: Nanos::from_secs(600),
+            prompt: true,
+            from: None,
+            held: None,
+        })
     }
     fn schema(&mut self, _: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         self.0.push(format!("schema {generation} {offset}+{}", bytes.len()));
@@ -229,7 +234,7 @@ impl LaneSink for All {
         true
     }
     fn offered(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
-        Some(Accept { span: Nanos(0), prompt: false, from: None })
+        Some(Accept { span: Nanos(0), prompt: false, from: None, held: None })
     }
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
     fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}

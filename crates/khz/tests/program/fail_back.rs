@@ -43,8 +43,13 @@ impl Stage {
 
     /// An agent with these hubs.
     fn add(&mut self, node: &'static str, hubs: &str, failback_after: &str) {
+        self.add_at("10Hz", node, hubs, failback_after);
+    }
+
+    /// The same, with a base lane of this rate.
+    fn add_at(&mut self, rate: &str, node: &'static str, hubs: &str, failback_after: &str) {
         let words = ["agent", "--node", node, "--hub", hubs, "--failback-after", failback_after];
-        let more = ["--sources", "loadavg", "--base-rate", "10Hz", "--ring", "16MiB", "--insecure"];
+        let more = ["--sources", "loadavg", "--base-rate", rate, "--ring", "16MiB", "--insecure"];
         self.agents.push(Ended::start_silent(&mut khz(&[&words[..], &more].concat())));
         self.nodes.push(node);
     }
@@ -309,4 +314,72 @@ fn an_agent_that_stood_still_comes_back_to_the_hub_that_it_prefers() {
     stage.await_all_at(0);
     let second = khz(&["nodes", "--server", &stage.http[1]]).output().unwrap();
     assert!(!out(&second).contains("n1"), "{}", out(&second));
+}
+
+/// The process of a hub stands still, and goes on.
+fn stop_and_go_on(stage: &Stage, number: usize, meanwhile: impl FnOnce()) {
+    let hub = stage.hubs[number].as_ref().unwrap();
+    signal(&hub.child, "STOP");
+    meanwhile();
+    signal(&hub.child, "CONT");
+}
+
+#[test]
+fn a_hub_above_two_hubs_has_every_row_whichever_of_them_dies_or_stands_still() {
+    let mut stage = Stage::empty();
+    let hubs = stage.link.join(",");
+    // At this rate hubs above get every row, not one of several.
+    stage.add_at("1Hz", "n1", &hubs, "1s");
+    stage.add_at("1Hz", "n2", &hubs, "1s");
+    stage.await_all_at(0);
+    // And one above that.
+    let (upper, top) = ([free_port(), free_port()], [free_port(), free_port()]);
+    let above = |[http, link]: &[String; 2], name: &str, source: &str| {
+        let words = ["hub", "--listen", http, "--link-listen", link, "--node", name, "--insecure"];
+        Running::of(khz(&[&words[..], &["--source", source, "--store", "none"]].concat()))
+    };
+    let _upper = above(&upper, "upper", &hubs);
+    let _top = above(&top, "top", &upper[1]);
+    let newest = |http: &str| {
+        let rows = khz(&["get", "n[1-2]:load.1m", "--json", "--server", http]).output().unwrap();
+        (code(&rows), out(&rows))
+    };
+    for [http, _] in [&upper, &top] {
+        until(PATIENCE, "the nodes are there", || newest(http).0 == 0 && newest(http).1.contains("n2"));
+    }
+    let record = |[_, link]: &[String; 2], name: &str| {
+        let file = format!("above-{}-{name}.khzt", std::process::id());
+        let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
+        let words = ["record", "n[1-2]:load.1m", "--rate", "1", "--hub", link, "--insecure", "-q", "-o"];
+        let record = Ended::start(&mut khz(&[&words[..], &[file.to_str().unwrap()]].concat()));
+        until(PATIENCE, "it has begun", || std::fs::metadata(&file).is_ok_and(|about| about.len() > 0));
+        (record, file)
+    };
+    let records = [record(&upper, "upper"), record(&top, "top")];
+    stage.kill_first();
+    stage.bring_back_first();
+    stop_and_go_on(&stage, 0, || stage.await_all_at(1));
+    stage.await_all_at(0);
+    stage.kill_first();
+    stage.bring_back_first();
+    for ([http, _], (record, file)) in [&upper, &top].into_iter().zip(records) {
+        until(PATIENCE, "no row is missing", || {
+            let nodes = out(&khz(&["nodes", "--json", "--server", http]).output().unwrap());
+            let is_whole = |line: &&str| line.contains("\"up\":true") && line.contains("\"awaited\":0");
+            nodes.lines().filter(is_whole).count() == 2 && newest(http).0 == 0
+        });
+        signal(&record.0, "INT");
+        let (status, _, message) = record.end();
+        assert_eq!(status, 0, "{message}");
+        let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
+        // A row that is missing is a pause, and one that came twice a line too many.
+        for node in ["n1", "n2"] {
+            let of_node = out(&rows);
+            let of_node = of_node.lines().filter(|line| line.split(',').any(|cell| cell == node));
+            let times: Vec<f64> = of_node.filter_map(|line| line.split(',').next()?.parse().ok()).collect();
+            let is_next = |pair: &[f64]| (0.5..1.5).contains(&(pair[1] - pair[0]));
+            assert!(times.len() > 5 && times.windows(2).all(is_next), "{node}: {times:?}");
+        }
+        let _ = std::fs::remove_file(&file);
+    }
 }

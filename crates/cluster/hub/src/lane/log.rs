@@ -265,6 +265,11 @@ impl Lane {
         self.log.as_ref().map(|log| &log.before)
     }
 
+    /// True if the log had this row before this hub's start.
+    pub fn had_logged(&self, row: u64) -> bool {
+        self.log.as_ref().is_some_and(|log| log.before.contains(row))
+    }
+
     /// All rows before this one are safe in the store, from the first that is; 0: none is.
     pub fn stored_until(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.lane.stored_until())

@@ -212,6 +212,22 @@ impl Lane {
             blocks.extend(self.open_block());
         }
         blocks.sort_by_key(Block::end);
-        blocks
+        without_overlaps(blocks)
     }
+}
+
+/// Blocks in the order of their ends, each row once: of two blocks the one that ends later has the rows of both.
+fn without_overlaps(blocks: Vec<Block>) -> Vec<Block> {
+    let (mut until, mut apart) = (u64::MAX, Vec::with_capacity(blocks.len()));
+    for block in blocks.into_iter().rev() {
+        let first = block.header.first_row;
+        if block.end() <= until {
+            apart.push(block);
+        } else if let Some(block) = block.until(until) {
+            apart.push(block);
+        }
+        until = until.min(first);
+    }
+    apart.reverse();
+    apart
 }

@@ -78,6 +78,23 @@ impl Lane {
         }
     }
 
+    /// The generation for rows whose slots mean this: the newest one, if it means the same or less so far, or another one.
+    pub fn generation_for(&mut self, schema: &Arc<Schema>) -> u32 {
+        let newest = self.schemas.newest();
+        if let (Some(newest), Some(known)) = (newest, self.newest_schema()) {
+            if Arc::ptr_eq(&known, schema) || schema.bytes() == known.bytes() && schema.continues(&known) {
+                return newest;
+            }
+            if schema.continues(&known) {
+                self.set_schema(newest, schema.clone());
+                return newest;
+            }
+        }
+        let generation = newest.map_or(1, |newest| newest.saturating_add(1));
+        self.set_schema(generation, schema.clone());
+        generation
+    }
+
     /// Drops the blocks of a generation that was pushed out: they would keep its schema alive, and what a lane holds of
     /// schemas has a limit.
     fn forget_meaningless(&mut self) {

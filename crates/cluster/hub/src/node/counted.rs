@@ -23,6 +23,15 @@ impl Counted {
         Counted { lost: counted.lost.saturating_add(lane.awaited()), ..counted }
     }
 
+    /// These without those.
+    pub fn minus(self, other: Self) -> Self {
+        Counted {
+            rows: self.rows.saturating_sub(other.rows),
+            lost: self.lost.saturating_sub(other.lost),
+            late: self.late.saturating_sub(other.late),
+        }
+    }
+
     /// Both together.
     pub fn plus(self, other: Self) -> Self {
         Counted {

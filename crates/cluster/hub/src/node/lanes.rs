@@ -1,7 +1,7 @@
 //! The lanes of one node: those that it offers now, former epochs kept for their history, the numbers that lanes have on
 //! the present connection, and what all of them have counted. It sends nothing: it returns what the caller is to send to the node.
 
-use khz_model::Nanos;
+use khz_model::{Nanos, Stamp};
 
 use super::counted::Counted;
 use crate::clock;
@@ -74,6 +74,11 @@ impl Lanes {
         self.present.iter().find(|lane| lane.name == BASE)
     }
 
+    /// The base lane of this epoch, also a former one.
+    pub fn base_of(&self, epoch: u64) -> Option<&Lane> {
+        self.all().find(|lane| lane.name == BASE && lane.epoch == epoch)
+    }
+
     /// The lanes whose rows go into the store.
     pub fn logged(&self) -> impl Iterator<Item = &Lane> {
         self.present.iter().filter(|lane| lane.is_logged())
@@ -111,8 +116,8 @@ impl Lanes {
 
 /// How lanes come and go.
 impl Lanes {
-    /// The id of the lane that an offer means: a known lane, or a new one. If the epoch of a known lane is new, the former
-    /// epoch is put aside. `None`: the node has too many lanes.
+    /// The id of the lane that an offer means: a known lane, or a new one. If a known lane has another epoch now, the former
+    /// epoch is put aside; a node that goes from one hub to another and back may have it again. `None`: the node has too many lanes.
     pub fn offered(&mut self, number: u32, name: &str, epoch: u64, period: Nanos) -> Option<u64> {
         let mut before = Counted::default();
         if let Some(at) = self.present.iter().position(|lane| lane.name == name) {
@@ -127,11 +132,23 @@ impl Lanes {
             former.hand_over(Nanos(0), clock::boot());
             // The lane goes on counting under its name.
             before = Counted::of_former(&former);
-            if former.recent_bytes > 0 || former.readers > 0 {
+            // Of channels, readers have got the rows between in the other lane.
+            let is_it = |lane: &Lane| lane.name == BASE && name == BASE && lane.epoch == epoch;
+            let back = self.former.iter().position(is_it).map(|at| self.former.remove(at));
+            if former.recent_bytes > 0 || former.readers > 0 || former.name == BASE && former.has_rows() {
                 self.former.push(former);
                 if self.former.len() > FORMER_LANES_MAX {
-                    self.former.remove(0);
+                    let bare = |lane: &Lane| lane.recent_bytes == 0 && lane.readers == 0;
+                    self.former.remove(self.former.iter().position(bare).unwrap_or(0));
                 }
+            }
+            if let Some(mut lane) = back {
+                lane.goes_on_after(before);
+                lane.period = period;
+                let id = lane.id;
+                self.present.push(lane);
+                self.set_number(number, id);
+                return Some(id);
             }
         }
         if self.present.len() >= LANES_MAX {
@@ -143,6 +160,21 @@ impl Lanes {
         self.present.push(lane);
         self.set_number(number, self.made);
         Some(self.made)
+    }
+
+    /// The base lane of this epoch, for rows that come late, whoever speaks for the node now. A node that has none gets one. Of a former
+    /// epoch only rows from before the present one are missing. Returns its id.
+    pub fn take_late(&mut self, epoch: u64, period: Nanos, stamp: Stamp) -> Option<u64> {
+        let Some(base) = self.base() else {
+            self.made += 1;
+            let mut lane = Lane::new(BASE, epoch, period);
+            lane.id = self.made;
+            self.present.push(lane);
+            return Some(self.made);
+        };
+        let is_before = || base.span().is_some_and(|(first, _)| stamp.real() < first);
+        let id = self.base_of(epoch).map(|lane| lane.id)?;
+        (id == base.id || is_before()).then_some(id)
     }
 
     /// A lane has one number, and a number one lane. Numbers of lanes that are gone go with them.

@@ -297,6 +297,11 @@ impl LinkState {
         true
     }
 
+    /// When the connection that speaks for the node brought something last.
+    pub fn last_heard(&self) -> Nanos {
+        self.heard
+    }
+
     /// Something came from the node.
     pub fn heard(&mut self, now: Nanos) {
         self.heard = now;
@@ -310,6 +315,11 @@ impl LinkState {
             self.beats.clock_offset = Some(beat.offset.saturating_neg());
         }
         self.beats.retransmitted = Some(beat.retransmits);
+    }
+
+    /// Another hub has measured the node's clock: it is this much ahead.
+    pub fn told_clock(&mut self, ahead: i64) {
+        self.beats.clock_offset = Some(ahead);
     }
 
     /// The node will end its connection on purpose. If it goes to another hub, `why` says to which.

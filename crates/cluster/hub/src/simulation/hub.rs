@@ -52,6 +52,11 @@ impl Hub {
         Hub::remembering(identity, ByteSize(256 << 20))
     }
 
+    /// The first byte of its identity.
+    pub fn number(&self) -> u8 {
+        self.config.identity[0]
+    }
+
     /// The same with so much memory for the past.
     fn remembering(identity: u8, history: ByteSize) -> Self {
         let settings = Settings {
@@ -85,6 +90,14 @@ impl Hub {
         *self = Hub::remembering(identity, history);
         self.cluster.log_to(store.start());
         self.store = Some(store);
+    }
+
+    /// What waits for the clocks of nodes is stored, as it is after a while: hubs above hear of clocks with the roster.
+    pub fn hand_over(&mut self, random: &mut Random) {
+        self.cluster.hand_over(Nanos(u64::MAX));
+        if let Some(store) = &mut self.store {
+            store.commit(random);
+        }
     }
 
     /// A peer connects, which speaks this version of the link.

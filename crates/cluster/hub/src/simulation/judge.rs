@@ -301,6 +301,8 @@ impl Reader for Judge {
         // If only every k-th row comes, the second may follow the first sooner.
         let is_next = match interest.channel {
             Some(_) => number == last_number + 1,
+            // Of rows that have the same number the first that comes is sent: the node may have gone to another hub before the others.
+            None if number == last_number + 1 => boot.0 < last.0 + 2 * period.0,
             None => boot.0 <= last.0 + period.0,
         };
         let is_late = boot > seen.joined && now.since(boot) > allowed;

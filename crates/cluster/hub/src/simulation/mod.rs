@@ -5,6 +5,7 @@
 
 mod hub;
 mod judge;
+mod keeper;
 mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
 pub(crate) mod random;
@@ -77,6 +78,7 @@ fn worlds(trouble: Trouble) -> Outcome {
     for seed in seeds(SEEDS) {
         let outcome = world(seed, trouble, true);
         all.rows += outcome.rows;
+        all.rows_above += outcome.rows_above;
         all.read += outcome.read;
         all.gaps += outcome.gaps;
         all.gained += outcome.gained;
@@ -145,6 +147,38 @@ fn programs_of_before_get_no_values_that_they_do_not_know_and_lose_no_row_of_tho
     assert!(rows > 0 && renewed > 0, "{rows} rows, {renewed} times");
     // A single world may have programs of one version only.
     assert!(seeds(SEEDS).count() < 20 || left_out > 0 && told > 0, "{left_out} left out, {told} told");
+}
+
+#[test]
+fn hubs_above_hubs_have_every_row_once_whatever_breaks_stands_still_or_moves() {
+    for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
+        let (mut rows, mut gained) = (0, 0);
+        for seed in seeds(SEEDS) {
+            let mut world = World::tree(seed, trouble);
+            if seed % 3 == 0 {
+                world.renew_nodes();
+            }
+            let outcome = live(world);
+            (rows, gained) = (rows + outcome.rows_above, gained + outcome.gained);
+        }
+        println!("{trouble:?}: {rows} rows");
+        assert!(rows > 0 && gained > 0);
+    }
+}
+
+#[test]
+fn the_logs_of_hubs_above_hubs_have_every_row_whatever_breaks_stands_still_or_moves() {
+    let mut rows = 0;
+    for seed in seeds(STORED_SEEDS) {
+        for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
+            for history in [256 << 20, 0] {
+                let mut world = World::tree(seed, trouble);
+                world.store(ByteSize(history));
+                rows += live(world).stored_above;
+            }
+        }
+    }
+    assert!(rows > 0);
 }
 
 /// Worlds in which readers want channels too.

@@ -145,19 +145,22 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         }
     }
 
-    /// Takes the bytes that have come, and sends what is due.
-    pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
+    /// Takes the bytes that have come, and sends what is due. `false`: the hub is silent.
+    pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) -> bool {
         self.now = now;
-        let Some(wire) = self.wire.clone() else { return };
+        let Some(wire) = self.wire.clone() else { return true };
         if wire.borrow().is_cut {
-            return self.cut();
+            self.cut();
+            return true;
         }
         loop {
             let Some(bytes) = wire.borrow_mut().from_hub.read(now) else { break };
             let taken = self.reader_end.receive(&bytes, now, now.0 as i64, &mut self.follower, &mut self.out);
             taken.expect("a reader is not refused and refuses nothing");
         }
-        self.reader_end.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
+        if self.reader_end.poll(now, now.0 as i64, &mut self.out).is_err() {
+            return false;
+        }
         if self.reader_end.is_welcome() {
             if !std::mem::replace(&mut self.is_up, true) {
                 self.follower.up(self.reader_end.hub());
@@ -166,6 +169,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         }
         self.rest();
         wire.borrow_mut().to_hub.write(&mut self.out, now, lag, random);
+        true
     }
 
     fn rest(&mut self) {

@@ -49,7 +49,7 @@ pub struct Wire {
 impl Wire {
     /// One from a peer of this name to a hub.
     pub fn between(peer: &str, hub: usize) -> Shared {
-        let hub = ["leaf", "root"][hub];
+        let hub = ["leaf", "root", "side", "top"][hub];
         let pipe = |from, to| Pipe { trace: Trace::of(from, to), ..Pipe::default() };
         let wire = Wire { to_hub: pipe(peer, hub), from_hub: pipe(hub, peer), is_cut: false };
         Rc::new(RefCell::new(wire))

@@ -1,5 +1,5 @@
 //! Everything together, in made-up time: alike nodes at a hub, a hub above it, readers of both, what the nodes gain, and
-//! what goes wrong.
+//! what goes wrong. In a *tree* there is another hub beside the first, and one above the second.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use khz_model::{ByteSize, Instance, Metric, Nanos, NodeName, Pattern, Query, Ser
 use super::hub::Hub;
 use super::identity;
 use super::judge::{Judge, SharedFaults};
+use super::keeper::Keeper;
 use super::node::Node;
 use super::random::Random;
 use super::reader::Reader;
@@ -26,6 +27,12 @@ use crate::source::{self, Asked, NodesBelow};
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
 const ROOT: usize = 1;
+/// In a tree: another hub below the root, and one above it.
+const SIDE: usize = 2;
+const TOP: usize = 3;
+
+/// A hub that stands still does so for at most this long, ns.
+const FROZEN_MAX: u64 = 4_000_000_000;
 
 /// What selects only series that programs of before do not know.
 pub const OF_TYPES: &str = "level.*";
@@ -47,18 +54,43 @@ struct Agent {
     version: u8,
 }
 
+/// A hub as a reader of another one.
+struct Above {
+    reader: Reader<NodesBelow>,
+    /// The channels that the hub below was asked for.
+    asked: Asked,
+    /// The hub above; the one below is the reader's.
+    hub: usize,
+    /// Its number among those of the hub above.
+    number: usize,
+}
+
+impl Above {
+    fn new(hubs: &[Hub], (below, hub, number): (usize, usize, usize), now: Nanos) -> Self {
+        let asked = Asked::default();
+        let follower = source::follower_of(hubs[hub].cluster.clone(), number, asked.clone());
+        let mut reader = Reader::new(follower, below, Role::Hub, hubs[hub].number(), now);
+        reader.ask(Nanos::SECOND, (false, false), "*");
+        reader.version = hubs[hub].version;
+        Above { reader, asked, hub, number }
+    }
+}
+
 /// The world.
 pub struct World {
     seed: u64,
     random: Random,
     now: Nanos,
     lag: Nanos,
-    hubs: [Hub; 2],
+    hubs: Vec<Hub>,
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
-    source: Reader<NodesBelow>,
-    /// The channels that the source was asked for.
-    asked: Asked,
+    /// In a tree: readers of the hubs above that want every row.
+    keepers: Vec<Reader<Keeper>>,
+    /// The hubs above, those further down first.
+    above: Vec<Above>,
+    /// Until when hubs stand still.
+    frozen: Vec<Nanos>,
     faults: SharedFaults,
     metrics: [Arc<Metric>; 4],
     /// Versions of programs that start; `None`: all speak the newest.
@@ -75,6 +107,8 @@ pub struct World {
     /// Nodes that the hubs are to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
+    /// How many rows the base lane of a node had when a hub forgot it: hub, node, rows. The administrator did not want them.
+    dropped: Vec<(usize, usize, u64)>,
 }
 
 /// What goes wrong beside what nodes gain and readers want.
@@ -91,15 +125,20 @@ pub enum Trouble {
 impl World {
     /// Some nodes, and readers of both hubs.
     pub fn new(seed: u64, trouble: Trouble) -> Self {
-        World::of(seed, trouble, None)
+        World::of(seed, trouble, None, false)
+    }
+
+    /// The same with four hubs in three levels. Nodes go from each of the lower ones to each other one.
+    pub fn tree(seed: u64, trouble: Trouble) -> Self {
+        World::of(seed, trouble, None, true)
     }
 
     /// The same, with programs of before among them, and values that these do not know.
     pub fn mixed(seed: u64, trouble: Trouble) -> Self {
-        World::of(seed, trouble, Some(Random::new(seed ^ 0xB4)))
+        World::of(seed, trouble, Some(Random::new(seed ^ 0xB4)), false)
     }
 
-    fn of(seed: u64, trouble: Trouble, versions: Option<Random>) -> Self {
+    fn of(seed: u64, trouble: Trouble, versions: Option<Random>, is_tree: bool) -> Self {
         let mut random = Random::new(seed);
         let now = Nanos::from_secs(10_000 + random.below(1_000));
         played::NOW.set(Some(now));
@@ -110,27 +149,32 @@ impl World {
             Arc::new(Metric { value_type, ..metric })
         });
         let faults = SharedFaults::default();
-        let hubs = [Hub::new(1), Hub::new(2)];
-        let asked = Asked::default();
-        let follower = source::follower_of(hubs[ROOT].cluster.clone(), 0, asked.clone());
-        let mut source = Reader::new(follower, LEAF, Role::Hub, 2, now);
-        source.ask(Nanos::SECOND, (false, false), "*");
+        let hubs: Vec<Hub> = (1..if is_tree { 5 } else { 3 }).map(Hub::new).collect();
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
             .map(|n| Reader::new(Judge::follower(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
             .collect();
         let above = Judge::follower(&faults, ROOT, Nanos(2 * late.0));
         readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
+        if is_tree {
+            let top = Judge::follower(&faults, TOP, Nanos(3 * late.0));
+            readers.push(Reader::new(top, TOP, Role::Reader, 30, now));
+        }
         readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
+        let at = [ROOT, TOP].into_iter().filter(|_| is_tree);
+        let keeper = |hub: usize| Reader::new(Keeper::follower(), hub, Role::Reader, 40 + hub as u8, now);
+        let mut keepers: Vec<Reader<Keeper>> = at.map(keeper).collect();
+        keepers.iter_mut().for_each(|keeper| keeper.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
             seed,
             now,
             lag: Nanos(random.below(8_000_000)),
+            frozen: vec![Nanos(0); hubs.len()],
             hubs,
             agents: Vec::new(),
             readers,
-            source,
-            asked,
+            keepers,
+            above: Vec::new(),
             faults,
             metrics,
             versions,
@@ -141,12 +185,13 @@ impl World {
             channels: None,
             forgotten: Vec::new(),
             forgets: 0,
+            dropped: Vec::new(),
             random,
         };
-        for hub in [LEAF, ROOT] {
+        for hub in 0..world.hubs.len() {
             world.hubs[hub].version = world.version();
         }
-        world.source.version = world.hubs[ROOT].version;
+        world.begin_above();
         for at in 0..world.readers.len() {
             let version = world.version();
             world.readers[at].version = version;
@@ -154,6 +199,19 @@ impl World {
         }
         world.add_nodes();
         world
+    }
+
+    /// The hubs above begin to read.
+    fn begin_above(&mut self) {
+        let ways = [(LEAF, ROOT, 0), (SIDE, ROOT, 1), (ROOT, TOP, 0)];
+        let are_there = |(below, above, _): &(usize, usize, usize)| self.hubs.len() > *below.max(above);
+        let ways = ways.into_iter().filter(are_there);
+        self.above = ways.map(|way| Above::new(&self.hubs, way, self.now)).collect();
+    }
+
+    /// Whether there are four hubs.
+    fn is_tree(&self) -> bool {
+        self.hubs.len() > TOP
     }
 
     /// The version of a program that starts.
@@ -186,11 +244,7 @@ impl World {
         let removes = self.seed.is_multiple_of(2);
         self.faults.borrow_mut().has_no_memory = history.0 == 0;
         self.hubs.iter_mut().for_each(|hub| hub.store(history, removes));
-        self.asked = Asked::default();
-        let follower = source::follower_of(self.hubs[ROOT].cluster.clone(), 0, self.asked.clone());
-        self.source = Reader::new(follower, LEAF, Role::Hub, 2, self.now);
-        self.source.ask(Nanos::SECOND, (false, false), "*");
-        self.source.version = self.hubs[ROOT].version;
+        self.begin_above();
     }
 
     fn add_nodes(&mut self) {
@@ -228,34 +282,93 @@ impl World {
         for at in 0..self.agents.len() {
             self.agent_turn(at);
         }
-        self.hubs[LEAF].turn(self.now, self.lag, &mut self.random);
+        self.turn_hub(LEAF);
+        if self.is_tree() {
+            self.turn_hub(SIDE);
+        }
         self.connect_readers();
-        self.pass_channels_on();
-        self.source.turn(self.now, self.lag, &mut self.random);
-        self.hubs[ROOT].turn(self.now, self.lag, &mut self.random);
-        for reader in &mut self.readers {
-            reader.turn(self.now, self.lag, &mut self.random);
+        for hub in [ROOT, TOP].into_iter().take(self.hubs.len() - 1) {
+            self.turn_above(hub);
+            self.turn_hub(hub);
+        }
+        for at in 0..self.readers.len() {
+            let reader = &mut self.readers[at];
+            if !reader.turn(self.now, self.lag, &mut self.random) {
+                assert!(self.stands_still(self.readers[at].hub), "a hub is silent");
+                self.readers[at].cut();
+            }
+        }
+        self.turn_keepers();
+    }
+
+    fn turn_keepers(&mut self) {
+        for at in 0..self.keepers.len() {
+            let keeper = &mut self.keepers[at];
+            if !keeper.turn(self.now, self.lag, &mut self.random) {
+                assert!(self.stands_still(self.keepers[at].hub), "a hub is silent");
+                self.keepers[at].cut();
+            }
         }
     }
 
-    /// The source asks the leaf for what readers of the root follow.
-    fn pass_channels_on(&mut self) {
-        self.hubs[ROOT].cluster.followed.end_unread(self.now);
-        let (source, mut over) = (&mut self.source, Vec::new());
-        let follow = |channel: &_| Ok(source.follow(channel));
-        self.asked.follow(&self.hubs[ROOT].cluster, follow, |number| over.push(number));
+    /// Whether a hub stands still, or did so a moment ago.
+    fn stands_still(&self, hub: usize) -> bool {
+        self.frozen[hub].0 + Nanos::SECOND.0 > self.now.0
+    }
+
+    fn turn_hub(&mut self, hub: usize) {
+        if self.frozen[hub] <= self.now {
+            self.hubs[hub].turn(self.now, self.lag, &mut self.random);
+        }
+    }
+
+    /// A hub reads those below it.
+    fn turn_above(&mut self, hub: usize) {
+        if self.frozen[hub] > self.now {
+            return;
+        }
+        for at in (0..self.above.len()).filter(|&at| self.above[at].hub == hub).collect::<Vec<_>>() {
+            self.pass_channels_on(at);
+            let Above { reader, .. } = &mut self.above[at];
+            let below = reader.hub;
+            // After it stood still itself, everybody seems to have been silent.
+            if !reader.turn(self.now, self.lag, &mut self.random) {
+                assert!(self.stands_still(below) || self.stands_still(hub), "a hub is silent");
+                self.above[at].reader.cut();
+            }
+        }
+    }
+
+    /// A source asks the hub below for what readers of the hub above follow.
+    fn pass_channels_on(&mut self, at: usize) {
+        let Above { reader, asked, hub, .. } = &mut self.above[at];
+        let cluster = &self.hubs[*hub].cluster;
+        cluster.followed.end_unread(self.now);
+        let mut over = Vec::new();
+        let follow = |channel: &_| Ok(reader.follow(channel));
+        asked.follow(cluster, follow, |number| over.push(number));
         for number in over {
-            if let Some(at) = self.source.interests.iter().position(|known| known.number == number) {
-                self.source.dismiss(at);
+            if let Some(at) = reader.interests.iter().position(|known| known.number == number) {
+                reader.dismiss(at);
             }
         }
     }
 
     fn connect_readers(&mut self) {
-        if self.source.is_alone() {
-            let wire = Wire::between(self.source.name(), LEAF);
-            self.hubs[LEAF].accept(&wire, self.source.version, self.now);
-            self.source.connect(wire, self.now);
+        let frozen = &self.frozen;
+        let is_still = |hub: usize| frozen[hub] > self.now;
+        for Above { reader, hub, .. } in self.above.iter_mut().filter(|one| one.reader.is_alone()) {
+            // The kernel of a machine whose hub stands still answers all the same.
+            if !is_still(*hub) {
+                let wire = Wire::between(reader.name(), reader.hub);
+                self.hubs[reader.hub].accept(&wire, reader.version, self.now);
+                reader.connect(wire, self.now);
+            }
+        }
+        for keeper in self.keepers.iter_mut().filter(|keeper| keeper.is_alone()) {
+            let wire = Wire::between(keeper.name(), keeper.hub);
+            self.hubs[keeper.hub].accept(&wire, keeper.version, self.now);
+            keeper.connect(wire, self.now);
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.is_alone()) {
             let wire = Wire::between(reader.name(), reader.hub);
@@ -286,7 +399,14 @@ impl World {
             let Some(bytes) = agent.wire.borrow_mut().from_hub.read(now) else { break };
             end.receive(&bytes, now, wall, &mut agent.node, &mut agent.out).expect("an agent is not refused");
         }
-        end.poll(now, wall, &mut agent.node, &mut agent.out).expect("the hub is not silent");
+        if let Err(error) = end.poll(now, wall, &mut agent.node, &mut agent.out) {
+            assert!(self.frozen[agent.hub].0 + Nanos::SECOND.0 > now.0, "{error}");
+            // It goes to the next one.
+            end.close(&mut agent.node);
+            agent.wire.borrow_mut().is_cut = true;
+            agent.hub = LEAF + SIDE - if agent.hub == ROOT { LEAF } else { agent.hub };
+            return;
+        }
         agent.wire.borrow_mut().to_hub.write(&mut agent.out, now, self.lag, random);
         agent.end = Some(end);
     }
@@ -320,6 +440,9 @@ impl World {
             Trouble::Breaks => 12,
             Trouble::Forgets => 14,
         };
+        if self.is_tree() && self.trouble != Trouble::None && self.random.once_in(12) {
+            return self.trouble_hub();
+        }
         match self.random.below(kinds) {
             0..4 => self.gain(),
             4 | 5 => self.want(),
@@ -363,7 +486,7 @@ impl World {
 
     /// A reader of the leaf wants more.
     fn want(&mut self) {
-        let leaf = self.readers.len() as u64 - 1;
+        let leaf = self.readers.iter().filter(|reader| reader.hub == LEAF).count() as u64;
         let reader = &mut self.readers[self.random.below(leaf) as usize];
         if reader.interests.len() < 4 {
             let hz = [2, 10, 10, 25][self.random.below(4) as usize];
@@ -390,7 +513,7 @@ impl World {
     }
 
     fn want_less(&mut self) {
-        let leaf = self.readers.len() as u64 - 1;
+        let leaf = self.readers.iter().filter(|reader| reader.hub == LEAF).count() as u64;
         let reader = &mut self.readers[self.random.below(leaf) as usize];
         if reader.interests.len() > 1 {
             let at = 1 + self.random.below(reader.interests.len() as u64 - 1) as usize;
@@ -400,20 +523,44 @@ impl World {
 
     /// A connection breaks.
     fn cut(&mut self) {
-        let all = (self.agents.len() + self.readers.len() + 1) as u64;
+        let all = (self.agents.len() + self.readers.len() + self.above.len()) as u64;
         let at = self.random.below(all) as usize;
         if let Some(agent) = self.agents.get(at) {
             agent.wire.borrow_mut().is_cut = true;
             self.faults.borrow_mut().happen(None, Some(&agent.node.name));
         } else if let Some(reader) = self.readers.get_mut(at - self.agents.len()) {
             // The root ends its subscriptions at the leaf with their last reader: what nodes send meanwhile, it does not get.
-            if reader.hub == ROOT && self.channels.is_some() {
-                self.faults.borrow_mut().happen(Some(ROOT), None);
+            if reader.hub != LEAF && self.channels.is_some() {
+                self.faults.borrow_mut().happen(Some(reader.hub), None);
             }
             reader.cut();
         } else {
-            self.faults.borrow_mut().happen(Some(ROOT), None);
-            self.source.cut();
+            let above = &mut self.above[at - self.agents.len() - self.readers.len()];
+            let hubs = [above.hub, TOP];
+            hubs.iter().for_each(|&hub| self.faults.borrow_mut().happen(Some(hub), None));
+            above.reader.cut();
+            if let Some(keeper) = self.keepers.get_mut(at % 4) {
+                keeper.cut();
+            }
+        }
+    }
+
+    /// A hub of a tree is killed and starts again, or stands still for a while.
+    fn trouble_hub(&mut self) {
+        let hub = self.random.below(self.hubs.len() as u64) as usize;
+        let mut faults = self.faults.borrow_mut();
+        if self.random.once_in(2) {
+            faults.end_channels(None, None);
+            drop(faults);
+            self.frozen[hub] = Nanos(self.now.0 + self.random.below(FROZEN_MAX));
+            return;
+        }
+        faults.end_channels(None, None);
+        drop(faults);
+        self.hubs[hub].restart(self.now);
+        for above in self.above.iter_mut().filter(|above| above.hub == hub) {
+            above.reader.cut();
+            *above = Above::new(&self.hubs, (above.reader.hub, hub, above.number), self.now);
         }
     }
 
@@ -455,12 +602,21 @@ impl World {
             return;
         }
         let at = self.random.below(self.agents.len() as u64) as usize;
+        let there = self.agents[at].hub;
+        let is_tree = self.is_tree();
+        let others = [LEAF, ROOT, SIDE].into_iter().filter(|&hub| hub != there && (hub != SIDE || is_tree));
+        let others: Vec<usize> = others.collect();
         let agent = &mut self.agents[at];
-        agent.hub = LEAF + ROOT - agent.hub;
+        agent.hub = match others.len() {
+            1 => others[0],
+            all => others[self.random.below(all as u64) as usize],
+        };
         agent.wire.borrow_mut().is_cut = true;
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
         // The root asks the leaf for rows from now on, not for those since the node has left the root.
-        self.faults.borrow_mut().end_channels(Some(ROOT), Some(&agent.node.name));
+        for hub in [ROOT, TOP] {
+            self.faults.borrow_mut().end_channels(Some(hub), Some(&agent.node.name));
+        }
     }
 
     /// A node goes down, and a moment later the administrator has the hubs forget it.
@@ -478,29 +634,43 @@ impl World {
             let name = &self.agents[at].node.name;
             let node = Pattern::new(&format!("{name}:*")).expect("a pattern");
             // A hub refuses where it is up; the root, which the leaf does not tell of its roster here, sees it go later.
-            let forgets = self.hubs.iter().map(|hub| hub.cluster.forget(&node).nodes.len());
-            let forgotten = forgets.sum::<usize>() as u64;
-            self.forgets += forgotten;
-            if forgotten > 0 {
+            let forgets = self.hubs.iter().map(|hub| !hub.cluster.forget(&node).nodes.is_empty());
+            let forgets: Vec<usize> =
+                forgets.enumerate().filter_map(|(hub, yes)| yes.then_some(hub)).collect();
+            let rows = self.agents[at].node.writers[0].rows();
+            self.dropped.extend(forgets.iter().map(|&hub| (hub, at, rows)));
+            self.forgets += forgets.len() as u64;
+            if !forgets.is_empty() {
                 self.faults.borrow_mut().happen(None, Some(name));
                 // The root cannot ask the leaf again for rows of channels that it forgets.
-                self.faults.borrow_mut().end_channels(Some(ROOT), Some(name));
+                for hub in [ROOT, TOP] {
+                    self.faults.borrow_mut().end_channels(Some(hub), Some(name));
+                }
             }
         }
     }
 
     /// Nothing happens any more: what must be true then.
     pub fn judge(&mut self) -> Outcome {
-        self.run(Nanos::from_secs(4), false);
+        // Hubs that stand still go on first.
+        let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
+        self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
         let mut outcome = Outcome::default();
-        for agent in &self.agents {
+        self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
+        for (number, agent) in self.agents.iter().enumerate() {
+            for hub in [ROOT, TOP].into_iter().filter(|&hub| hub < self.hubs.len()) {
+                outcome.rows_above += self.judge_above((number, agent), hub);
+                outcome.stored_above += self.judge_store_above((number, agent), hub);
+            }
+            self.judge_keepers(agent);
             if self.hubs[agent.hub].cluster.keeps_history() {
                 outcome.rows += self.judge_node(agent);
             }
             if let Some(store) = &self.hubs[agent.hub].store {
                 outcome.stored += self.judge_store(agent, store);
             }
-            for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
+            let gets = |reader: &&Reader<Judge>| [agent.hub, ROOT, TOP].contains(&reader.hub);
+            for reader in self.readers.iter().filter(gets) {
                 let (name, lanes) = (&agent.node.name, reader.follower.lanes());
                 let unserved = reader.follower.reader().unserved(&reader.interests, lanes, &agent.node);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
@@ -523,7 +693,7 @@ impl World {
         }
         outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
         outcome.of_channels = self.readers.iter().map(|reader| reader.follower.reader().of_channels).sum();
-        let above = self.readers.iter().filter(|reader| reader.hub == ROOT);
+        let above = self.readers.iter().filter(|reader| [ROOT, TOP].contains(&reader.hub));
         outcome.of_channels_above = above.map(|reader| reader.follower.reader().of_channels).sum();
         outcome.too_old = self.readers.iter().map(|reader| reader.follower.reader().too_old).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
@@ -565,7 +735,7 @@ impl World {
             let series: Vec<Series> = series.cloned().collect();
             next += u64::from(block.rows);
             assert_eq!(
-                numbers(name.as_str(), &series, &block.bytes, false).last(),
+                numbers(name.as_str(), &series, &block.bytes, agent.hub == ROOT).last(),
                 Some(&(next - 1)),
                 "{name}"
             );
@@ -580,6 +750,117 @@ impl World {
 }
 
 impl World {
+    /// A hub above has every row of the node's base lane, through whichever hubs it came, and each once; tells how many. The rings
+    /// have all rows, so none may be lost.
+    fn judge_above(&self, (number, agent): (usize, &Agent), at: usize) -> u64 {
+        let (name, hub) = (NodeName::new(&agent.node.name).expect("a name"), &self.hubs[at]);
+        let base = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
+        let base = base.expect("a base lane");
+        let shared = hub.cluster.node(&name).unwrap_or_else(|| panic!("hub {at} does not know {name}"));
+        let node = shared.lock();
+        let lane = node.lanes().base().unwrap_or_else(|| panic!("{name} has no base lane at hub {at}"));
+        let every = (lane.period.0 / khz_link::Lane::period(&base.lane).0).max(1);
+        let what = format!("{name} at hub {at}, which gets one row of {every}; it is at hub {}", agent.hub);
+        // What the root has forgotten with the node, before the top had it, nobody sends again.
+        let dropped_below = if at == TOP { self.dropped_until((ROOT, number), every) } else { 0 };
+        // Without memory, the root does not have what the top missed.
+        let may_lose = at == TOP && (!hub.cluster.keeps_history() || dropped_below > 0);
+        let lost = if may_lose { 0 } else { lane.lost() };
+        // What the log had before the hub's start does not come again, if it is older than memory reaches.
+        let (first, end) = (lane.received().first().map_or(0, |&(first, _)| first), lane.next_row());
+        let is_awaited = |&(from, to): &(u64, u64)| {
+            lane.logged_before().is_none_or(|before| !before.holes(from, to).is_empty())
+        };
+        let awaited: Vec<(u64, u64)> = lane.missing(first, end).into_iter().filter(is_awaited).collect();
+        assert_eq!((&awaited[..], lost), (&[][..], 0), "{what}: {:?}", lane.received());
+        let (next, written) = (lane.next_row(), base.rows() / every);
+        assert!(next + 16 / every + 3 > written && next <= written + 1, "{what}: {next} of {written} rows");
+        let blocks = lane.blocks_since(Nanos(0));
+        // While the node itself was connected here, its own lane had its rows.
+        let own = node.lanes().base_of(base.lane.epoch).map_or(&[][..], |own| own.received()).to_vec();
+        let what =
+            format!("{what}; {:?}", blocks.iter().map(|b| (b.header.first_row, b.rows)).collect::<Vec<_>>());
+        drop(node);
+        if !hub.cluster.keeps_history() {
+            return next;
+        }
+        let mut came = std::collections::BTreeMap::<u64, u64>::new();
+        for block in blocks {
+            let series = &block.schema.series()[..block.header.slots as usize];
+            for row in numbers(name.as_str(), series, &block.bytes, true) {
+                *came.entry(row).or_default() += 1;
+            }
+        }
+        let twice: Vec<u64> = came.iter().filter(|&(_, &times)| times > 1).map(|(&row, _)| row).collect();
+        assert!(twice.is_empty(), "{what}: the rows {twice:?} are there twice");
+        let first = came.first_key_value().map_or(next, |(&row, _)| row);
+        let first = first.min(self.dropped_until((at, number), every));
+        let begins = came.first_key_value().map_or(next, |(&row, _)| row);
+        let is_own = |row: u64| own.iter().any(|&(from, to)| from < (row + 1) * every && row * every < to);
+        let is_before = |row: u64| every > 1 && row < begins && is_own(row);
+        let is_lacking = |row: &u64| !came.contains_key(row) && *row >= dropped_below && !is_before(*row);
+        let lacking: Vec<u64> = (first..next).filter(is_lacking).collect();
+        assert!(lacking.is_empty(), "{:?} {what}: of {next} rows it lacks {lacking:?}", self.trouble);
+        next
+    }
+
+    /// Rows of a node that a hub has forgotten with it: those before this one.
+    fn dropped_until(&self, of: (usize, usize), every: u64) -> u64 {
+        let of_it = self.dropped.iter().filter(|&&(hub, node, _)| (hub, node) == of);
+        of_it.map(|&(.., rows)| rows.div_ceil(every)).max().unwrap_or(0)
+    }
+
+    /// The log of a hub above has every row that is in its lane; tells how many.
+    fn judge_store_above(&self, (number, agent): (usize, &Agent), at: usize) -> u64 {
+        let (name, hub) = (NodeName::new(&agent.node.name).expect("a name"), &self.hubs[at]);
+        let Some(store) = &hub.store else { return 0 };
+        let base = khz_link::Lane::period(&agent.node.writers[0].lane);
+        // At the root a faster base lane has the numbers of the node or others, whichever way it comes.
+        let every = Nanos::SECOND.0 / base.0;
+        if every > 1 && at == ROOT || at == TOP && !hub.cluster.keeps_history() {
+            return 0;
+        }
+        let rows = store.rows(&name, hub.cluster.open_blocks(&name));
+        let shared = hub.cluster.node(&name).expect("it is known");
+        let next = shared.lock().lanes().base().expect("a base lane").next_row();
+        let first = rows.first_key_value().map_or(next, |(&row, _)| row);
+        let first = first.min(self.dropped_until((at, number), every));
+        let dropped_below = if at == TOP { self.dropped_until((ROOT, number), every) } else { 0 };
+        let is_lacking = |row: &u64| !rows.contains_key(row) && *row >= dropped_below;
+        let lacking: Vec<u64> = (first..next).filter(is_lacking).collect();
+        let (trouble, memory) = (self.trouble, hub.cluster.settings.history);
+        assert!(
+            lacking.is_empty(),
+            "{trouble:?}, {memory:?}: {name}: of {next} rows the log of hub {at} lacks {lacking:?}"
+        );
+        rows.len() as u64
+    }
+
+    /// A reader that wants every row has every row, over whichever connections and hubs.
+    fn judge_keepers(&self, agent: &Agent) {
+        let (name, base) = (NodeName::new(&agent.node.name).expect("a name"), &agent.node.writers[0]);
+        let is_slow = khz_link::Lane::period(&base.lane) == Nanos::SECOND;
+        for keeper in &self.keepers {
+            let kept = &keeper.follower.reader().kept;
+            for ((_, epoch), kept) in kept.iter().filter(|((node, _), _)| *node == name) {
+                let what = format!("{name} in epoch {epoch:x} at a reader of hub {}", keeper.hub);
+                let (first, end) = kept.span();
+                // What a hub forgets with the node, nobody asks for again.
+                let is_whole = self.trouble == Trouble::Forgets || kept.missing().is_empty();
+                assert!(is_whole, "{what}: {:?} of {first}..{end} are missing", kept.missing());
+                // A faster base lane goes over to one with other numbers when the node goes to another hub.
+                let is_lost = is_slow && self.trouble != Trouble::Forgets && kept.lost > 0;
+                assert!(
+                    !is_lost || !self.hubs[keeper.hub].cluster.keeps_history(),
+                    "{what}: {} are lost",
+                    kept.lost
+                );
+                let is_new = end + 3 >= base.rows();
+                assert!(!is_slow || is_new, "{what}: {end} of {} rows", base.rows());
+            }
+        }
+    }
+
     /// The log of its hub has every row of its base lane, and each once if nothing has gone wrong and no segment was removed;
     /// tells how many.
     fn judge_store(&self, agent: &Agent, store: &Stored) -> u64 {
@@ -617,6 +898,9 @@ pub struct Outcome {
     /// Rows of base lanes at the hubs, and those that readers got.
     pub rows: u64,
     pub read: u64,
+    /// Rows of base lanes at the hubs above, those of each hub, and in their logs.
+    pub rows_above: u64,
+    pub stored_above: u64,
     /// Rows of channels among those, and times that a program was too old for channels.
     pub of_channels: u64,
     pub too_old: u64,

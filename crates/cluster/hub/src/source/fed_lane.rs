@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder};
-use khz_link::LaneOffer;
 use khz_link::epoch::through;
+use khz_link::{LaneOffer, Ranges};
 use khz_model::Nanos;
 
+use super::held_rows::HeldRows;
 use crate::counts::Counts;
 use crate::lane::Lane;
 use crate::node::Node;
@@ -33,19 +34,29 @@ pub(super) struct FedLane {
     first: u64,
     /// Rows before this one were asked for in case that somebody lacks them.
     spare_until: u64,
+    /// Of a base lane: each row from here on comes, or is reported lost.
+    certain: Option<u64>,
+    /// No row from here on has come, and rows before this one are not wanted: the node was forgotten here with what it had.
+    seen: u64,
+    floor: u64,
+    /// Rows that are lost if the hub below alone has the node.
+    lost: Ranges,
+    /// The first row of the open block.
+    began: u64,
     encoder: Encoder,
     /// The lane below and its generation of which the last row was.
     from: Option<(u64, u32)>,
-    /// The generation here.
-    generation: u32,
     /// Slots of the open block; 0: the next row begins another.
     slots: usize,
 }
 
 impl FedLane {
-    /// A base lane: the hub below begins with the row before the next one.
-    pub fn base(number: u32, name: &str, epoch: u64, period: Nanos, next_row: u64) -> Self {
-        FedLane::new(number, name, epoch, period, (next_row, next_row.saturating_sub(1)))
+    /// A base lane, of which the hub below sends the rows that are not here. It has the node's own epoch, so that its rows are the same
+    /// ones however they come.
+    pub fn base(number: u32, name: &str, offer: &LaneOffer<'_>, rows: &HeldRows) -> Self {
+        let HeldRows { certain, end, .. } = *rows;
+        let lane = FedLane::new(number, name, offer.epoch, offer.period, (offer.next_row, certain));
+        FedLane { certain: Some(certain), seen: end, ..lane }
     }
 
     /// A lane of a channel: the offer's next row is one more than the first row that is for new readers here. `from`: the first that
@@ -72,9 +83,13 @@ impl FedLane {
             offered,
             first,
             spare_until: 0,
+            certain: None,
+            seen: 0,
+            floor: 0,
+            lost: Ranges::default(),
+            began: 0,
             encoder: Encoder::new(0, 0, period),
             from: None,
-            generation: 0,
             slots: 0,
         }
     }
@@ -99,6 +114,38 @@ impl FedLane {
         self.encoder.rows().max(self.first)
     }
 
+    /// Its epoch here.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Time between two rows, as the hub below said last.
+    pub fn period(&self) -> Nanos {
+        self.period
+    }
+
+    /// The node was forgotten here, and comes back: only rows are wanted that have not come yet.
+    pub fn forget(&mut self) {
+        self.floor = self.seen;
+        self.certain = self.certain.map(|certain| certain.max(self.floor));
+    }
+
+    /// Rows before this one come now. `false`: nobody wants them.
+    pub fn takes(&mut self, end: u64) -> bool {
+        self.seen = self.seen.max(end);
+        end > self.floor
+    }
+
+    /// The hub below has lost these rows; another one, which speaks for the node, may have them.
+    pub fn lacks(&mut self, from: u64, to: u64) {
+        self.lost.add(from, to);
+    }
+
+    /// The same, once, now that no other hub speaks for the node.
+    pub fn take_lost(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.lost).as_slice().to_vec()
+    }
+
     /// Rows before this one are not lost if they do not come.
     pub fn spare_until(&self) -> u64 {
         self.spare_until
@@ -116,15 +163,12 @@ impl FedLane {
             return Some(id);
         }
         let id = node.lanes_mut().offered(self.number, &self.name, self.epoch, self.period)?;
-        let next = self.next();
+        let certain = self.certain.unwrap_or(self.next());
         let lane = node.lanes_mut().get_mut(id)?;
         lane.alive = true;
+        lane.becomes_fed();
         lane.next_offered = self.offered.max(self.encoder.rows());
-        lane.late.want(Some(next));
-        if self.from.is_none() {
-            // Another one wrote into this lane before, and what the slots of those blocks mean stays.
-            self.generation = lane.newest_generation().map_or(1, |generation| generation.saturating_add(1));
-        }
+        lane.late.want(Some(certain));
         self.close();
         Some(id)
     }
@@ -161,9 +205,14 @@ impl FedLane {
     ) -> Result<u64, &'static str> {
         let slots = row.slots();
         let from = (origin.lane, origin.generation);
+        // Another hub below may have written into the lane meanwhile.
+        let is_ours = lane.is_open_at(self.began, self.encoder.rows());
         let is_elsewhere = self.encoder.rows() != number || slots != self.slots || self.from != Some(from);
-        let begins = is_elsewhere || self.encoder.wants_new_block_of_copies(row.stamp());
-        if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
+        let begins = !is_ours || is_elsewhere || self.encoder.wants_new_block_of_copies(row.stamp());
+        if begins
+            && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed)
+            && is_ours
+        {
             lane.end(rows, bytes, crc)?;
         }
         let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
@@ -173,18 +222,13 @@ impl FedLane {
             self.encoder.delta_row(row.stamp(), changed, reading, &mut bytes);
             return lane.append(&bytes);
         }
-        let means = |schema: &Arc<Schema>| {
-            lane.schema(self.generation).is_none_or(|known| Arc::ptr_eq(known, schema))
+        let generation = match origin.schema {
+            Some(schema) => lane.generation_for(schema),
+            None if slots > 0 => return Err("rows before their schema"),
+            None => lane.newest_generation().unwrap_or(1),
         };
-        let is_other = self.from.replace(from).is_some_and(|before| before != from);
-        if is_other && !origin.schema.is_some_and(means) {
-            self.generation = self.generation.saturating_add(1);
-        }
-        if let Some(schema) = origin.schema {
-            lane.set_schema(self.generation, schema.clone());
-        }
-        self.encoder.resume(number, self.generation);
-        self.slots = slots;
+        self.encoder.resume(number, generation);
+        (self.from, self.slots, self.began) = (Some(from), slots, number);
         self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
         Counts::add(&counts.blocks, 1);
         lane.begin(&bytes, keep)

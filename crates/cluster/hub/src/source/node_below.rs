@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use khz_block::Decoder;
-use khz_link::LaneOffer;
+use khz_block::{Decoder, HEADER_BYTES, Header};
 use khz_link::epoch::through;
-use khz_model::{Nanos, NodeName, NodeStatus};
+use khz_link::{Held, LaneOffer};
+use khz_model::{Nanos, NodeName, NodeStatus, Stamp};
 
 use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
 use super::fed_lane::{FedLane, Origin};
+use super::held_rows;
+use super::late_rows;
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
@@ -20,6 +22,7 @@ use crate::limits::AWAY_MAX;
 use crate::mailbox::Mailbox;
 use crate::node::{Answer, Arrival, BASE, Link, Node, SharedNode, Terms, silent_after};
 use crate::rule_rows::is_of_rules;
+use crate::schemas::Schema;
 
 /// The number of a base lane here; those of channels count on from there.
 pub(super) const LANE: u32 = 1;
@@ -120,16 +123,15 @@ impl NodeBelow {
         self.connection
     }
 
-    /// Its base lane is this one of the hub below from now on. It has an epoch for this connection only: the hub below has chosen
-    /// the slots of its blocks on it.
-    pub fn begin(&mut self, connection: u64, below: u64, offer: &LaneOffer<'_>, here: &Here) {
+    /// Its base lane is this one of the hub below from now on. Returns which of its rows are here: the hub below sends all others.
+    pub fn begin(&mut self, connection: u64, below: u64, offer: &LaneOffer<'_>, here: &Here) -> Held {
         if self.base.is_some() {
             self.disconnect(&format!("hub {} has it no more", here.hub));
         }
         self.connects_as(connection);
-        let epoch = here.cluster.epochs(connection) ^ offer.epoch;
-        let mut lane = FedLane::base(LANE, BASE, epoch, offer.period, offer.next_row);
         let mut node = self.node.lock();
+        let rows = held_rows::of(&here.cluster, &node, offer);
+        let mut lane = FedLane::base(LANE, BASE, offer, &rows);
         if node.link().is_linked(self.connection)
             && let Some(id) = lane.open(&mut node)
         {
@@ -138,6 +140,7 @@ impl NodeBelow {
         drop(node);
         self.base = Some((below, lane));
         (self.period, self.last) = (offer.period, Nanos(0));
+        rows.held
     }
 
     /// This connection of ours speaks for the node from its next row on, if none does now.
@@ -147,17 +150,38 @@ impl NodeBelow {
         }
     }
 
-    /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
-    fn connect(&mut self, here: &Here) -> bool {
+    /// True if this hub may speak for a node for which another one speaks: the node has not come that way for two rows, or has a lane
+    /// that came another way first.
+    fn may_take_over(&self, node: &Node, row: u64, now: Nanos) -> bool {
+        let Some((_, lane)) = &self.base else { return false };
+        if !node.link().link().is_some_and(Link::is_through_hub) {
+            return false;
+        }
+        match node.lanes().base_of(lane.epoch()) {
+            Some(known) => {
+                row >= known.next_row() && now.since(node.link().last_heard()).0 / 2 >= self.period.0
+            }
+            None => true,
+        }
+    }
+
+    /// Connects the node, as if it had connected itself, for a row of its base lane or of a channel (`None`). `false`: it is connected
+    /// another way, or there is no room for it.
+    fn connect(&mut self, row: Option<u64>, here: &Here) -> bool {
         let now = clock::boot();
         if self.node.lock().link().is_linked(self.connection) {
             return true;
         }
         // While it was not connected this way, the cluster may have forgotten the node and made a new entry with its name.
         let Some(node) = here.cluster.node_or_new(&self.node.name, now) else { return false };
+        if !Arc::ptr_eq(&node, &self.node)
+            && let Some((_, base)) = &mut self.base
+        {
+            base.forget();
+        }
         self.node = node;
         let mut node = self.node.lock();
-        if node.link().is_up() {
+        if node.link().is_up() && !row.is_some_and(|row| self.may_take_over(&node, row, now)) {
             return false;
         }
         let link = Link::new(here.mailbox.clone(), self.connection);
@@ -168,6 +192,9 @@ impl NodeBelow {
         if let Some((_, base)) = &mut self.base {
             let Some(id) = base.open(&mut node) else { return false };
             node.log_lane(id, &here.cluster);
+            for rows in base.take_lost() {
+                lose(&mut node, LANE, rows, here);
+            }
         }
         for channel in &mut self.channels {
             channel.open(&mut node, &here.cluster);
@@ -305,7 +332,7 @@ impl NodeBelow {
         }
     }
 
-    /// A row of the lane with this number here.
+    /// A row of the lane of a channel with this number here.
     pub fn row(
         &mut self,
         number: u32,
@@ -313,38 +340,113 @@ impl NodeBelow {
         (row, decoder): (u64, &Decoder),
         here: &Here,
     ) -> Result<(), &'static str> {
-        let is_base_of_before = || self.base.as_ref().is_none_or(|(below, _)| *below != origin.lane);
-        if number == LANE && is_base_of_before() || !self.connect(here) {
+        if !self.connect(None, here) {
             return Ok(());
         }
-        let mut node = self.node.lock();
-        let added = match self.channels.iter_mut().find(|one| one.lane.number() == number) {
-            Some(one) => {
-                one.passed(origin.lane, row + 1);
-                if row < one.lane.next() {
-                    // Another lane below has brought it.
-                    return Ok(());
-                }
-                let is_early = row > one.lane.next() && one.oldest_to_come() <= Some(one.lane.next());
-                if is_early && one.early.keep(row, origin, decoder) {
-                    return Ok(());
-                }
-                if node.lanes().id_of(number).is_none() {
-                    one.open(&mut node, &here.cluster).ok_or("too many lanes")?;
-                }
-                let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
-                one.lane.row(place, origin, row, decoder, here.kept())? + one.write_due(&mut node, here)?
-            }
-            None => {
-                let (_, base) = self.base.as_mut().filter(|_| number == LANE).ok_or("no lane")?;
-                let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
-                base.row(place, origin, row, decoder, here.kept())?
-            }
-        };
-        self.last = clock::boot();
-        self.has_rows = true;
-        node.link_mut().heard(self.last);
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let one = self.channels.iter_mut().find(|one| one.lane.number() == number).ok_or("no lane")?;
+        one.passed(origin.lane, row + 1);
+        if row < one.lane.next() {
+            // Another lane below has brought it.
+            return Ok(());
+        }
+        let is_early = row > one.lane.next() && one.oldest_to_come() <= Some(one.lane.next());
+        if is_early && one.early.keep(row, origin, decoder) {
+            return Ok(());
+        }
+        if node.lanes().id_of(number).is_none() {
+            one.open(&mut node, &here.cluster).ok_or("too many lanes")?;
+        }
+        let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
+        let added =
+            one.lane.row(place, origin, row, decoder, here.kept())? + one.write_due(&mut node, here)?;
+        self.lives(&mut node);
         self.came(&mut node, number, added, here);
+        Ok(())
+    }
+
+    /// A row has come: the node is up at the hub below.
+    fn lives(&mut self, node: &mut Node) {
+        (self.last, self.has_rows) = (clock::boot(), true);
+        node.link_mut().heard(self.last);
+    }
+
+    /// A row of the base lane. With `is_of_before` the node has gone since: the row does not bring it back.
+    pub fn base_row(
+        &mut self,
+        origin: Origin<'_>,
+        (row, decoder): (u64, &Decoder),
+        is_of_before: bool,
+        here: &Here,
+    ) -> Result<(), &'static str> {
+        if self.base.as_ref().is_none_or(|(below, _)| *below != origin.lane) {
+            return Ok(());
+        }
+        let is_linked = !is_of_before && self.connect(Some(row), here);
+        if !self.base.as_mut().is_some_and(|(_, base)| base.takes(row + 1)) {
+            return Ok(());
+        }
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        if is_linked {
+            self.lives(&mut node);
+            let (_, base) = self.base.as_mut().ok_or("no lane")?;
+            let place = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
+            // Another hub below may have sent another row of those that have this number.
+            if row >= place.next_row() && !place.had_logged(row) {
+                let added = base.row(place, origin, row, decoder, here.kept())?;
+                self.came(&mut node, LANE, added, here);
+                return Ok(());
+            }
+        }
+        self.late(&mut node, origin, decoder.stamp(), |lane| late_rows::of_row(lane, row, decoder), here)
+    }
+
+    /// A closed block of the base lane, whose rows are older than some that have come.
+    pub fn base_past(&mut self, origin: Origin<'_>, block: &[u8], here: &Here) -> Result<(), &'static str> {
+        if self.base.as_ref().is_none_or(|(below, _)| *below != origin.lane) {
+            return Ok(());
+        }
+        let head = block.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        let (stamp, rows) = (header.stamp, header.closed.map_or(0, |(rows, ..)| u64::from(rows)));
+        let end = header.first_row.saturating_add(rows);
+        if !self.base.as_mut().is_some_and(|(_, base)| base.takes(end)) {
+            return Ok(());
+        }
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        self.late(&mut node, origin, stamp, |lane| late_rows::lacking(lane, block), here)
+    }
+
+    /// Rows of the base lane come late, or another one speaks for the node: its lane gets what it lacks.
+    fn late(
+        &self,
+        node: &mut Node,
+        origin: Origin<'_>,
+        stamp: Stamp,
+        lacking: impl FnOnce(&Lane) -> Vec<Vec<u8>>,
+        here: &Here,
+    ) -> Result<(), &'static str> {
+        let Some((_, base)) = &self.base else { return Ok(()) };
+        let Some(id) = node.lanes_mut().take_late(base.epoch(), base.period(), stamp) else { return Ok(()) };
+        node.log_lane(id, &here.cluster);
+        let lane = node.lanes_mut().get_mut(id).ok_or("no lane")?;
+        let blocks = lacking(lane);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let schema = origin.schema.cloned().or_else(Schema::empty).ok_or("rows before their schema")?;
+        let (counts, keep) = here.kept();
+        for block in blocks {
+            Counts::add(&counts.blocks, 1);
+            let added = lane.past_of(&schema, &block, keep)?;
+            Counts::add(&counts.rows, added);
+            Counts::add(&counts.rows_late, added);
+        }
+        lane.trim(here.cluster.history_share());
+        self.node.news(node);
         Ok(())
     }
 
@@ -361,8 +463,14 @@ impl NodeBelow {
 
     /// Rows of the lane with this number here will not come in this lane below.
     pub fn lost(&mut self, number: u32, below: u64, (from, to): (u64, u64), here: &Here) {
-        let mut node = self.node.lock();
+        let shared = self.node.clone();
+        let mut node = shared.lock();
         if !node.link().is_linked(self.connection) {
+            if let Some((_, base)) = self.base.as_mut().filter(|(known, _)| number == LANE && *known == below)
+            {
+                // Another hub may have them. They are lost when this one speaks for the node.
+                base.lacks(from, to);
+            }
             return;
         }
         let (mut from, mut added) = (from, 0);

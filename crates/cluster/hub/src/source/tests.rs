@@ -9,7 +9,7 @@ use crate::clock::played;
 use crate::cluster::Settings;
 use crate::counts::own_metric;
 use crate::followed::{FollowedChannel, Follows, Looks};
-use crate::lane::Part;
+use crate::lane::{Lane, Part};
 use crate::limits::FOLLOWED_LINGER;
 use crate::node::{Answer, Arrival, BASE, Link, Terms};
 
@@ -44,6 +44,7 @@ struct Below {
     follower: Follower<NodesBelow>,
     key: LaneKey,
     encoder: Encoder,
+    generation: u32,
 }
 
 impl Below {
@@ -54,13 +55,17 @@ impl Below {
     fn asking(asked: Option<Asked>) -> Self {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         let settings = Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max };
-        let cluster = Cluster::new(settings, [1; 16]);
+        Below::of(Cluster::new(settings, [1; 16]), 0, asked)
+    }
+
+    /// One of several hubs below this cluster.
+    fn of(cluster: Arc<Cluster>, number: usize, asked: Option<Asked>) -> Self {
         let follower = match asked {
-            Some(asked) => follower_of(cluster, 0, asked),
-            None => follower(cluster, 0).expect("a bell"),
+            Some(asked) => follower_of(cluster, number, asked),
+            None => follower(cluster, number).expect("a bell"),
         };
         let key = LaneKey { node: "a".into(), name: "interest1".into(), epoch: 9 };
-        let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
+        let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND), generation: 1 };
         below.offer_base();
         below
     }
@@ -78,6 +83,7 @@ impl Below {
     }
 
     fn schema(&mut self, generation: u32, names: &[&str]) {
+        self.generation = generation;
         self.follower.schema(&self.key, generation, 0, &schema(names));
     }
 
@@ -86,6 +92,7 @@ impl Below {
         let (mut bytes, mut row) = (Vec::new(), Decoder::new());
         let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
         let number = self.encoder.rows();
+        self.encoder.resume(number, self.generation);
         self.encoder.key_row(stamp, 1, |_| (0, second), &mut bytes);
         self.encoder.close();
         row.catch_up(&bytes).expect("a row");
@@ -396,4 +403,153 @@ fn a_node_that_was_forgotten_while_it_was_silent_is_there_again_with_its_next_ro
     assert_eq!(below.cluster().forget(&all).nodes.len(), 1);
     below.row(2);
     assert_eq!(below.there(), (1, Some(("x".into(), Reading::Present(2)))));
+}
+
+/// The rows of the node's base lane that are here, oldest first, as its history has them; and how many are lost.
+fn history(below: &Below) -> (Vec<u64>, u64) {
+    let node = below.node();
+    let node = node.lock();
+    let base = node.lanes().base().expect("a base lane");
+    let rows =
+        |block: crate::lane::Block| block.header.first_row..block.header.first_row + u64::from(block.rows);
+    (base.blocks_since(Nanos(0)).into_iter().flat_map(rows).collect(), base.lost())
+}
+
+/// A closed block of these rows.
+fn past(below: &mut Below, rows: std::ops::Range<u64>) {
+    let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+    encoder.resume(rows.start, below.generation);
+    for number in rows.clone() {
+        let stamp = Stamp { boot: Nanos::from_secs(number), real_offset: 0 };
+        match number == rows.start {
+            true => encoder.key_row(stamp, 1, |_| (0, number), &mut bytes),
+            false => encoder.delta_row(stamp, 0..1, |_| (0, number), &mut bytes),
+        }
+    }
+    let header = encoder.close().expect("rows").to_bytes();
+    bytes[..header.len()].copy_from_slice(&header);
+    below.follower.past(&below.key, &bytes);
+}
+
+/// The hub below goes on with the row of this number.
+fn row_of(below: &mut Below, number: u64) {
+    below.encoder.close();
+    below.encoder.resume(number, below.generation);
+    below.row(number);
+}
+
+#[test]
+fn a_node_that_gains_series_keeps_its_history_here() {
+    let mut below = Below::new();
+    let names: Vec<String> = (0..40).map(|n| format!("x{n}")).collect();
+    for number in 0..40 {
+        let known: Vec<&str> = names[..=number].iter().map(String::as_str).collect();
+        below.schema(number as u32 + 1, &known);
+        below.row(number as u64);
+    }
+    assert_eq!(history(&below), ((0..40).collect(), 0));
+}
+
+#[test]
+fn a_node_that_goes_from_one_hub_below_to_the_other_and_back_has_each_row_once() {
+    let mut one = Below::new();
+    let mut other = Below::of(one.follower.reader().here.cluster.clone(), 1, None);
+    one.schema(1, &["x"]);
+    other.schema(1, &["x"]);
+    (0..3).for_each(|number| row_of(&mut one, number));
+    // The first hub does not know so far that the node has gone, and some rows were on their way.
+    (4..6).for_each(|number| row_of(&mut other, number));
+    row_of(&mut one, 3);
+    past(&mut other, 1..5);
+    assert_eq!(history(&one), ((0..6).collect(), 0));
+    // It has: the other one speaks for the node. It is back soon, before the other one notices.
+    let now = clock::boot();
+    played::NOW.set(Some(Nanos(now.0 + 2 * Nanos::SECOND.0)));
+    row_of(&mut other, 6);
+    assert!(!one.node().lock().link().is_linked(one.follower.reader().nodes[&one.node().name].connection()));
+    row_of(&mut one, 9);
+    past(&mut one, 6..9);
+    row_of(&mut other, 7);
+    row_of(&mut one, 10);
+    assert_eq!(history(&one), ((0..11).collect(), 0));
+    played::NOW.set(None);
+}
+
+#[test]
+fn late_rows_whose_schema_has_not_come_are_refused() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    row_of(&mut below, 7);
+    below.generation = 2;
+    past(&mut below, 3..5);
+    assert_eq!(history(&below), (vec![7], 0), "their slots may mean anything");
+    below.schema(2, &["y"]);
+    past(&mut below, 3..5);
+    assert_eq!(history(&below), (vec![3, 4, 7], 0));
+}
+
+#[test]
+fn rows_that_one_hub_below_has_lost_are_lost_when_no_other_speaks_for_the_node() {
+    let mut one = Below::new();
+    let mut other = Below::of(one.follower.reader().here.cluster.clone(), 1, None);
+    one.schema(1, &["x"]);
+    other.schema(1, &["x"]);
+    row_of(&mut one, 0);
+    row_of(&mut one, 5);
+    other.follower.lost(&other.key, 1, 4);
+    assert_eq!(history(&one), (vec![0, 5], 0), "the first one may have them");
+    past(&mut one, 1..3);
+    one.follower.down("cut");
+    row_of(&mut other, 6);
+    assert_eq!(history(&one), (vec![0, 1, 2, 5, 6], 1));
+    assert_eq!(one.node().lock().lanes().base().map(Lane::awaited), Some(1));
+}
+
+#[test]
+fn what_a_hub_below_is_asked_for_is_what_did_not_come_another_way() {
+    let mut one = Below::new();
+    one.schema(1, &["x"]);
+    (100..103).chain(105..107).for_each(|number| row_of(&mut one, number));
+    let mut other = Below::of(one.follower.reader().here.cluster.clone(), 1, None);
+    let offer = LaneOffer { next_row: 110, ..OFFER };
+    other.follower.down("another connection");
+    let accept = other.follower.offered(&other.key, &offer).expect("it is wanted");
+    let held = Held { from: 49, ranges: vec![(100, 103), (105, 107)] };
+    assert_eq!(accept.held, Some(held), "and a minute from before the first one");
+}
+
+#[test]
+fn a_node_that_connects_itself_goes_on_with_the_lane_that_came_through_a_hub() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    (0..3).for_each(|number| row_of(&mut below, number));
+    let link = Link::new(below.follower.reader().here.mailbox.clone(), 5);
+    let shared = below.node();
+    let mut node = shared.lock();
+    node.connect(&Arrival { version: "itself", ..Arrival::default() }, link, Nanos(0));
+    let id = node.lanes_mut().offered(1, BASE, OFFER.epoch, Nanos::SECOND).expect("room");
+    let lane = node.lanes_mut().get_mut(id).expect("the lane");
+    assert_eq!(lane.next_row(), 3, "its rows are those that came through the hub");
+    lane.becomes_its_own();
+    assert_eq!(lane.newest_generation(), None, "the node numbers generations in its own way");
+    lane.generation_for(&{
+        let schema = schema(&["x", "y"]);
+        let schemas = &below.cluster().schemas;
+        schemas.grow(None, &schema, None).expect("a schema")
+    });
+    // The block that is open at the node begins before rows that came through the hub.
+    let mut block = Vec::new();
+    let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+    encoder.resume(2, 1);
+    let stamp = |second| Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+    encoder.key_row(stamp(2), 1, |_| (0, 2), &mut block);
+    encoder.delta_row(stamp(3), 0..1, |_| (0, 3), &mut block);
+    assert_eq!(lane.begin(&block, true), Ok(1));
+    drop(node);
+    assert_eq!(history(&below), (vec![0, 1, 2, 3], 0));
+    // The hub below has rows of before, and some that came meanwhile.
+    past(&mut below, 1..3);
+    row_of(&mut below, 3);
+    row_of(&mut below, 4);
+    assert_eq!(history(&below), (vec![0, 1, 2, 3, 4], 0));
 }

@@ -65,7 +65,7 @@ impl LaneSink for Sink {
     fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let record = self.records.entry(lane.epoch).or_default();
         (record.is_over, record.is_offered, record.period) = (false, true, offer.period);
-        Some(Accept { span: Nanos(0), prompt: false, from: None })
+        Some(Accept { span: Nanos(0), prompt: false, from: None, held: None })
     }
 
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}

@@ -304,7 +304,7 @@ impl LaneSink for EventSink {
 
     fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         self.offered(lane, offer);
-        Some(Accept { span: self.span, prompt: false, from: None })
+        Some(Accept { span: self.span, prompt: false, from: None, held: None })
     }
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {

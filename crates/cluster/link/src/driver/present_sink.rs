@@ -115,6 +115,9 @@ impl<S: LaneSink> LaneSink for PresentSink<'_, S> {
     fn block(&mut self, lane: &LaneKey, bytes: &[u8]) {
         self.sink.block(lane, bytes);
     }
+    fn past(&mut self, lane: &LaneKey, bytes: &[u8]) {
+        self.sink.past(lane, bytes);
+    }
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
         self.sink.lost(lane, from, to);
     }

@@ -107,6 +107,12 @@ impl Intake {
         lane.stored().last().map(|&(_, end)| end)
     }
 
+    /// The rows of a lane that are in the log.
+    pub fn stored(&self, node: &NodeName, epoch: u64) -> Vec<(u64, u64)> {
+        let lane = self.0.state().lanes.get(&(node.clone(), epoch)).cloned();
+        lane.map_or_else(Vec::new, |lane| lane.stored())
+    }
+
     /// From now on each commit asks this for what has come of open blocks. It is not kept alive. The first call counts.
     pub fn ask<O: OpenBlocks + 'static>(&self, open: &Arc<O>) {
         let open: Weak<O> = Arc::downgrade(open);

@@ -93,6 +93,8 @@ pub struct RuleReport {
     pub samples: usize,
     /// Alerts that have no annotations, since there are too many bytes of these.
     pub bare: usize,
+    /// Why no node can judge it, as one of its series shows, and the node of that series.
+    pub unfit: Option<(String, String)>,
     /// How long it took.
     pub duration: Duration,
 }
@@ -334,7 +336,11 @@ impl Work<'_> {
             RuleKind::Record { labels } => {
                 record::record(&rule.name, labels, vector, self.at, self.group.limit).map(Gave::Samples)
             }
-            RuleKind::Alert(alerting) => self.texts(rule, alerting, &vector, report).map(Gave::Alerts),
+            RuleKind::Alert(alerting) => {
+                let found = self.texts(rule, alerting, &vector, report)?;
+                report.unfit = taken::replaced(&vector, &found);
+                Ok(Gave::Alerts(found))
+            }
         }
     }
 

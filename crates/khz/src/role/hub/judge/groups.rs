@@ -29,7 +29,7 @@ pub(super) const SETTLING: i64 = 10_000;
 /// How long after a node's row its samples are at the hub, too (ms).
 const SAMPLES_LATE: i64 = 2_000;
 
-/// A rule that nodes cannot judge, as a row of a node shows.
+/// A rule that nodes cannot judge, as a series of a node shows.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub id: RuleId,

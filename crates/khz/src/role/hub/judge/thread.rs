@@ -124,6 +124,7 @@ impl Work {
                     let (source, share) = (&self.source, share(&self.source)(id));
                     let turned = self.groups.end_turn(done, &self.means, &share, &|id| source.share(id));
                     if let Turned::Group(passed) = turned {
+                        passed.unfit().for_each(|one| self.source.take_over(&one, &mut self.groups));
                         self.aftermath.of(&[passed], &mut self.groups);
                     }
                 }

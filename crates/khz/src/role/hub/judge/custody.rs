@@ -19,7 +19,9 @@ const WORD_LATE: Duration = Duration::from_secs(3);
 
 /// Two hubs that both have a node for so long settle that the one whose name comes first judges it: both are above one hub. A node that
 /// moves is seen by both for less.
-const CONTESTED: Duration = Duration::from_secs(5);
+const CONTESTED: Duration = Duration::from_secs(4);
+/// For so long after that the other one only stops to judge it, so that the first one hears what it has judged, and then leaves it.
+const YIELDING: Duration = Duration::from_secs(2);
 
 /// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
 /// node itself says something.
@@ -148,9 +150,12 @@ impl Custody {
                     let both = claim.filter(is_both);
                     let contested = both.map(|_| ours.contested.unwrap_or(now));
                     // A hub that stands still has lost the node, and has not said so.
-                    let is_long = |said: &Instant| contested.is_some_and(|since| *said >= since + CONTESTED);
                     let said = both.filter(|both| both.is_first).and_then(|both| both.answered);
-                    if let Some(said) = said.filter(is_long) {
+                    let is_for = |span| said.zip(contested).is_some_and(|(said, since)| said >= since + span);
+                    if is_for(CONTESTED) {
+                        away.insert(name.clone());
+                    }
+                    if let Some(said) = said.filter(|_| is_for(CONTESTED + YIELDING)) {
                         self.ours.remove(&name);
                         self.left.insert(name.clone(), said);
                         self.yielded.insert(name.clone());
@@ -449,7 +454,7 @@ mod tests {
             stage.says(&["n1"]);
             assert_eq!(stage.look(&["+n1"]), [">n1"], "it may only move");
             let mut moved = Vec::new();
-            for _ in 0..8 {
+            for _ in 0..12 {
                 stage.says(&["n1"]);
                 moved.extend(stage.look(&["+n1"]));
             }

@@ -92,8 +92,9 @@ async fn write_state(mut writer: Writer, word: &Word, is_known: bool) -> Result<
     page.push(']');
     if !is_known && !word.state.is_empty() {
         // The board may have a newer one before the client has read this one.
-        writer.hold((word.state.len() + word.told.len()) as u64)?;
-        for (name, text) in [(",\"told\":", &word.told), (",\"state\":", &word.state)] {
+        writer.hold((word.state.len() + word.told.len() + word.own.len()) as u64)?;
+        let parts = [(",\"told\":", &word.told), (",\"own\":", &word.own), (",\"state\":", &word.state)];
+        for (name, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
             writer.page().push_str(name);
             writer.text(text).await?;
         }

@@ -142,16 +142,23 @@ impl Alerts {
         self.nodes.get(node_of(labels))?.get(labels)
     }
 
-    /// Forgets the alerts of these nodes, as if there had been none. Returns whether there were some.
-    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) -> bool {
+    /// Forgets the alerts of these nodes, as if there had been none; with `only_active` those that are resolved stay. Returns whether
+    /// there were some.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) -> bool {
         let meant: Vec<Arc<str>> = self.nodes.keys().filter(|node| nodes.contains(*node)).cloned().collect();
+        let mut is_changed = false;
         for node in &meant {
-            if let Some(of_node) = self.nodes.remove(node) {
-                self.size = self.size.beside(size(&of_node));
-                self.count -= of_node.len();
+            let Some(mut of_node) = self.nodes.remove(node) else { continue };
+            (self.size, self.count) = (self.size.beside(size(&of_node)), self.count - of_node.len());
+            let before = of_node.len();
+            of_node.retain(|_, alert| only_active && alert.state == AlertState::Inactive);
+            is_changed |= of_node.len() < before;
+            (self.size, self.count) = (self.size.and(size(&of_node)), self.count + of_node.len());
+            if !of_node.is_empty() {
+                self.nodes.insert(node.clone(), of_node);
             }
         }
-        !meant.is_empty()
+        is_changed
     }
 
     /// Forgets an alert, as if there had been none. Returns whether there was one.

@@ -58,6 +58,8 @@ pub struct Word {
     pub state: Arc<str>,
     /// What people were told, as a JSON list.
     pub told: Arc<str>,
+    /// The labels of the alerts of no node that it tells people of and acts on, as a JSON list.
+    pub own: Arc<str>,
 }
 
 /// All groups.

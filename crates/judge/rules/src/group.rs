@@ -20,7 +20,7 @@ pub use gone::{Gone, GoneAlert, SavedGone};
 pub use moved::Handover;
 pub use passing::{Answered, Asking, Passing};
 pub use room::Room;
-pub use saved::{LeftOut, Saved, SavedAlert, SavedGroup, SavedRule};
+pub use saved::{LeftOut, Saved, SavedAlert, SavedGroup, SavedOwn, SavedRule};
 pub use share::Share;
 pub use taken::Unmade;
 
@@ -93,6 +93,8 @@ pub struct RuleReport {
     pub samples: usize,
     /// Alerts that have no annotations, since there are too many bytes of these.
     pub bare: usize,
+    /// Why no node can judge it, as one of its series shows, and the node of that series.
+    pub unfit: Option<(String, String)>,
     /// How long it took.
     pub duration: Duration,
 }
@@ -153,6 +155,13 @@ impl Evaluator {
     /// Whether its alerts are from before this process was started: it was not evaluated since.
     pub fn is_restored(&self) -> bool {
         self.restored_from.is_some()
+    }
+
+    /// The process stood still: until it is evaluated, its alerts are as they were before. Returns whether that is new.
+    pub fn stood_still(&mut self) -> bool {
+        let is_new = self.restored_from.is_none();
+        self.restored_from = self.restored_from.or(self.last.max(self.known));
+        is_new && self.restored_from.is_some() && self.size.alerts > 0
     }
 
     /// What its alerts take.
@@ -334,7 +343,11 @@ impl Work<'_> {
             RuleKind::Record { labels } => {
                 record::record(&rule.name, labels, vector, self.at, self.group.limit).map(Gave::Samples)
             }
-            RuleKind::Alert(alerting) => self.texts(rule, alerting, &vector, report).map(Gave::Alerts),
+            RuleKind::Alert(alerting) => {
+                let found = self.texts(rule, alerting, &vector, report)?;
+                report.unfit = taken::replaced(&vector, &found);
+                Ok(Gave::Alerts(found))
+            }
         }
     }
 

@@ -43,7 +43,7 @@ pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
     Answered, Asking, Evaluator, Gone, GoneAlert, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded,
-    Room, RuleReport, Saved, SavedAlert, SavedGone, SavedGroup, SavedRule, Settings, Share, Unmade,
+    Room, RuleReport, Saved, SavedAlert, SavedGone, SavedGroup, SavedOwn, SavedRule, Settings, Share, Unmade,
 };
 pub use memory::{Memory, Overlay};
 pub use pack::{RuleChannel, RuleId, SourceRule, pack};

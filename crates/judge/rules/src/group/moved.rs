@@ -30,11 +30,12 @@ pub struct Handover {
 }
 
 impl Evaluator {
-    /// Forgets the alerts of nodes that another hub judges from now on: they are not resolved. Returns whether there were some.
-    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) -> bool {
+    /// Forgets the alerts of nodes that another hub judges from now on: they are not resolved. With `only_active`, those that were
+    /// resolved before stay known for as long as others. Returns whether there were some.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) -> bool {
         let mut is_changed = false;
         for rule in 0..self.rules.len() {
-            is_changed |= self.change(rule, |alerts| alerts.release(nodes));
+            is_changed |= self.change(rule, |alerts| alerts.release(nodes, only_active));
         }
         self.takes += u64::from(is_changed);
         is_changed

@@ -26,12 +26,27 @@ pub struct Saved {
     /// The nodes that this hub has judged, where several hubs share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// Those of these nodes that are down, and when each went from this hub (ms since 1970); 0: before it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<BTreeMap<String, i64>>,
+    /// Firing alerts of no node of which this hub tells people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<SavedOwn>,
     /// Other hubs whose alerts this one has taken over since they were silent, and when (ms since 1970).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub took_over: BTreeMap<String, i64>,
     /// Alerts that have no rule any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<SavedGone>,
+}
+
+/// A firing alert of no node of which a hub tells people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedOwn {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Since when it does (ms since 1970).
+    pub since: i64,
 }
 
 /// What found no room in a saved state.
@@ -110,8 +125,8 @@ pub struct SavedAlert {
 impl Saved {
     /// The state of these groups.
     pub fn new(groups: Vec<SavedGroup>) -> Self {
-        let (nodes, took_over, gone) = Default::default();
-        Saved { khz_rules: VERSION, groups, nodes, took_over, gone }
+        let (nodes, down, own, took_over, gone) = Default::default();
+        Saved { khz_rules: VERSION, groups, nodes, down, own, took_over, gone }
     }
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
@@ -152,7 +167,9 @@ impl Saved {
             let rules: usize = group.rules.iter().map(rule).sum();
             rules + 2 * (group.name.len() + group.file.len()) + AROUND
         });
-        let mut room = most.saturating_sub(heads.sum::<usize>() + length(&self.nodes) + AROUND);
+        let mut room = most.saturating_sub(
+            heads.sum::<usize>() + length(&self.nodes) + length(&self.down) + length(&self.own) + AROUND,
+        );
         let mut left_out = LeftOut::default();
         let is_over = |alert: &SavedAlert| alert.state == AlertState::Inactive.as_str();
         let mut order: Vec<(bool, i64, usize, usize, usize)> = Vec::new();
@@ -222,6 +239,16 @@ impl Saved {
     /// The state of a group.
     pub fn group(&self, group: &Group) -> Option<&SavedGroup> {
         self.groups.iter().find(|saved| *saved.file == *group.file && *saved.name == *group.name)
+    }
+}
+
+impl SavedAlert {
+    /// When it was resolved last, as far as that is known (ms since 1970).
+    pub fn last_end(&self) -> Option<i64> {
+        match self.state == AlertState::Inactive.as_str() {
+            true => self.resolved_at,
+            false => self.ended_before,
+        }
     }
 }
 

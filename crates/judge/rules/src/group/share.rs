@@ -26,10 +26,17 @@ pub struct Share {
     /// The nodes that have gone a moment ago, and may be back at once: their alerts go on without their series, and so do those of no
     /// node for a while.
     pub gone: Arc<BTreeSet<Arc<str>>>,
+    /// When a node was left to another hub the last time (ms since 1970). That hub must evaluate before alerts of no node end here: it
+    /// may have one by then.
+    pub left_at: Option<i64>,
 }
 
 /// For how long an alert of no node fires on without its series while some node has just gone (ms).
 const GONE_KEPT: i64 = 10_000;
+
+/// How long a hub to which nodes go may wait before it evaluates, beside the interval of its group (ms): it may have been started a
+/// moment ago. Then it evaluates, and says so.
+const LEFT_KEPT: i64 = 14_000;
 
 impl Share {
     /// The nodes whose alerts an evaluation leaves as they are.
@@ -37,9 +44,15 @@ impl Share {
         [&self.judging, &self.away, &self.settling]
     }
 
-    /// The alerts that go on without their series.
-    pub(super) fn kept(&self) -> Kept<'_> {
-        Kept { nodes: Some(&self.gone), others: if self.gone.is_empty() { 0 } else { GONE_KEPT } }
+    /// The alerts that go on without their series at a time, in a group of this interval (ms).
+    pub(super) fn kept(&self, time: i64, interval: i64) -> Kept<'_> {
+        let has_left = |at: i64| (0..LEFT_KEPT.saturating_add(interval)).contains(&time.saturating_sub(at));
+        let others = match (self.left_at.is_some_and(has_left), self.gone.is_empty()) {
+            (true, _) => i64::MAX,
+            (false, false) => GONE_KEPT,
+            (false, true) => 0,
+        };
+        Kept { nodes: Some(&self.gone), others }
     }
 
     /// True if there is nothing to evaluate.

@@ -5,7 +5,7 @@ use khz_model::exposed;
 use khz_promql::{Engine, METRIC_NAME, Source, VectorSample};
 
 use super::{Evaluator, PassedAlert, RuleReport, Work};
-use crate::alerts::{AlertsError, Found, Scope};
+use crate::alerts::{AlertsError, Found, NODE_LABEL, Scope};
 
 /// A rule of which no alerts can be made on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +19,19 @@ pub struct Unmade {
     pub is_of_rule: bool,
 }
 
-/// Why a node cannot judge a rule: a label of the rule has replaced one of its series. `None`: it can.
-fn replaced(vector: &[VectorSample], found: &[Found]) -> Option<String> {
+/// Of which node a series is whose label a label of the rule has replaced, and why that node cannot judge the rule. `None`: it can.
+pub(super) fn replaced(vector: &[VectorSample], found: &[Found]) -> Option<(String, String)> {
     let lost = vector.iter().zip(found).find_map(|(sample, alert)| {
         let is_lost = |name: &str, value: &str| {
             // A node has one job.
             name != METRIC_NAME && name != exposed::JOB && alert.labels.get(name) != value
         };
-        sample.labels.iter().find(|(name, value)| is_lost(name, value))
+        let mut labels = sample.labels.iter();
+        labels.find(|(name, value)| is_lost(name, value)).map(|(name, _)| (sample, name))
     });
-    let (name, _) = lost?;
-    Some(format!("its label {name} replaces that of its series, by which a node tells its alerts apart"))
+    let (sample, name) = lost?;
+    let why = format!("its label {name} replaces that of its series, by which a node tells its alerts apart");
+    Some((sample.labels.get(NODE_LABEL).to_owned(), why))
 }
 
 impl Evaluator {
@@ -63,7 +65,7 @@ impl Evaluator {
             };
             let found = found.map_err(|error| unmade(error, false)).and_then(|found| {
                 match replaced(&vector, &found) {
-                    Some(why) => Err(unmade(why, true)),
+                    Some((_, why)) => Err(unmade(why, true)),
                     None => Ok(found),
                 }
             });

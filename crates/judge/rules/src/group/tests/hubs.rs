@@ -77,7 +77,9 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
     let handover = Handover { known_at: 50_000, now: 50_000 + 3_600_001, left_at: None };
     assert!(Stage::new(text).evaluator.adopt(&saved, handover, false, &anything).is_empty());
     // The first hub forgets, and its series end.
-    assert!(first.evaluator.release(&nodes(&["n1"])) && !first.evaluator.release(&nodes(&["n1"])));
+    assert!(
+        first.evaluator.release(&nodes(&["n1"]), true) && !first.evaluator.release(&nodes(&["n1"]), true)
+    );
     let share = Arc::new(Share { away: Arc::new(nodes(&["n1"])), ..Share::default() });
     let engine = Engine::new(Limits::default());
     let pass = first

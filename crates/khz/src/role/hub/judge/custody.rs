@@ -1,7 +1,7 @@
 //! Which nodes this hub judges, where several hubs judge the same rules: those that it has. It decides which nodes move from one hub to
 //! another, out of what it is told. It asks nobody, moves nothing, and gets the time as an argument.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,12 @@ const ON_ITS_WAY: Duration = Duration::from_secs(10);
 /// A hub that has a node says so within this time: it looks once a second, and then its word must come here.
 const WORD_LATE: Duration = Duration::from_secs(3);
 
+/// Two hubs that both have a node for so long settle that the one whose name comes first judges it: both are above one hub. A node that
+/// moves is seen by both for less.
+const CONTESTED: Duration = Duration::from_secs(4);
+/// For so long after that the other one only stops to judge it, so that the first one hears what it has judged, and then leaves it.
+const YIELDING: Duration = Duration::from_secs(2);
+
 /// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
 /// node itself says something.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -30,15 +36,55 @@ pub(super) fn is_alive(answered: Option<Instant>, now: Instant) -> bool {
 pub(super) struct View<'a> {
     /// The nodes that it judges.
     pub nodes: &'a HashSet<Arc<str>>,
+    /// Those of them that are down, and when they went from there (ms since 1970); `None`: it does not say.
+    pub down: Option<&'a BTreeMap<String, i64>>,
+    /// Its name comes before that of this hub.
+    pub is_first: bool,
     /// When it was asked for its last answer; `None`: it has not answered.
     pub answered: Option<Instant>,
+}
+
+/// What another hub says of a node that it judges.
+#[derive(Clone, Copy)]
+struct Claim {
+    /// The number of the hub.
+    number: usize,
+    answered: Option<Instant>,
+    how: How,
+    is_first: bool,
+}
+
+/// How a node is at another hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Up,
+    /// It went at this time (ms since 1970).
+    Down(i64),
+    /// That hub is older than this question.
+    Unknown,
+}
+
+impl View<'_> {
+    /// What it says of a node.
+    fn claim(&self, number: usize, node: &str) -> Option<Claim> {
+        let how = match self.down {
+            None => How::Unknown,
+            Some(down) => down.get(node).map_or(How::Up, |went| How::Down(*went)),
+        };
+        let claim = Claim { number, answered: self.answered, how, is_first: self.is_first };
+        self.nodes.contains(node).then_some(claim)
+    }
 }
 
 /// A node that this hub judges.
 struct Ours {
     is_up: bool,
-    /// When it went from here, if it is not up.
+    /// Since when it is up, or when it went from here.
     since: Instant,
+    /// When it went from here (ms since 1970); 0: before this process began.
+    went: i64,
+    /// Since when another hub has it, too, while both are up.
+    contested: Option<Instant>,
     /// It was never here: the hub that had it is silent.
     is_inherited: bool,
     /// When it came from another hub.
@@ -63,6 +109,8 @@ pub(super) struct Custody {
     ours: HashMap<Arc<str>, Ours>,
     /// When the other hub, to which a node was left, said that it judges it. If the node comes back at once, that word counts.
     left: HashMap<Arc<str>, Instant>,
+    /// Nodes that are here, too, and that the other hub judges since its name comes first.
+    yielded: HashSet<Arc<str>>,
     /// All nodes that this hub knows.
     known: HashSet<Arc<str>>,
     away: Arc<BTreeSet<Arc<str>>>,
@@ -72,17 +120,23 @@ pub(super) struct Custody {
 impl Custody {
     /// Before this process began, this hub judged these nodes.
     pub fn new(judged: &[String], now: Instant) -> Self {
-        let ours = judged.iter().map(|name| (Arc::from(name.as_str()), Ours::gone(now))).collect();
-        let (left, known, away, settling) = Default::default();
-        Custody { ours, left, known, away, settling }
+        let ours = judged.iter().map(|name| (Arc::from(name.as_str()), Ours::gone(now, 0))).collect();
+        let (left, yielded, known, away, settling) = Default::default();
+        Custody { ours, left, yielded, known, away, settling }
     }
 
-    /// Takes a look: every node of this hub and whether it is up, and what other hubs say.
-    pub fn look(&mut self, nodes: &[(NodeName, bool)], views: &[View<'_>], now: Instant) -> Moves {
+    /// Whether one of these nodes has gone since the last look.
+    pub fn has_lost(&self, nodes: &[(NodeName, bool)]) -> bool {
+        let is_up = |node: &NodeName| self.ours.get(node.as_str()).is_some_and(|ours| ours.is_up);
+        nodes.iter().any(|(node, is_up_now)| !is_up_now && is_up(node))
+    }
+
+    /// Takes a look: every node of this hub and whether it is up, and what other hubs say. `wall`: ms since 1970.
+    pub fn look(&mut self, nodes: &[(NodeName, bool)], views: &[View<'_>], now: Instant, wall: i64) -> Moves {
         let (mut moves, mut away) = (Moves::default(), BTreeSet::new());
         let by_last = |name: &Arc<str>| {
-            let claims = views.iter().enumerate().filter(|(_, view)| view.nodes.contains(name));
-            claims.max_by_key(|(_, view)| view.answered).map(|(number, view)| (number, view.answered))
+            let claims = views.iter().enumerate().filter_map(|(number, view)| view.claim(number, name));
+            claims.max_by_key(|claim| claim.answered)
         };
         self.known = nodes.iter().map(|(node, _)| Arc::from(node.as_str())).collect();
         for (node, is_up) in nodes {
@@ -91,28 +145,53 @@ impl Custody {
             match (*is_up, self.ours.get_mut(&name)) {
                 (true, Some(ours)) => {
                     // It was at another hub since it went from here, and came back before this one looked.
-                    let from = claim.filter(|(_, answered)| !ours.is_up && *answered >= Some(ours.since));
+                    let from = claim.filter(|claim| !ours.is_up && claim.answered >= Some(ours.since));
+                    let is_both = |claim: &Claim| claim.how == How::Up && is_alive(claim.answered, now);
+                    let both = claim.filter(is_both);
+                    let contested = both.map(|_| ours.contested.unwrap_or(now));
+                    // A hub that stands still has lost the node, and has not said so.
+                    let said = both.filter(|both| both.is_first).and_then(|both| both.answered);
+                    let is_for = |span| said.zip(contested).is_some_and(|(said, since)| said >= since + span);
+                    if is_for(CONTESTED) {
+                        away.insert(name.clone());
+                    }
+                    if let Some(said) = said.filter(|_| is_for(CONTESTED + YIELDING)) {
+                        self.ours.remove(&name);
+                        self.left.insert(name.clone(), said);
+                        self.yielded.insert(name.clone());
+                        moves.left.insert(name);
+                        continue;
+                    }
                     let came = from.map(|_| now).or(ours.came);
-                    let comes_from = from.map(|(number, _)| number).or(ours.comes_from);
-                    moves.taken.extend(from.map(|(number, _)| (name, Some(number))));
-                    *ours = Ours { is_up: true, since: now, is_inherited: false, came, comes_from };
+                    let comes_from = from.map(|claim| claim.number).or(ours.comes_from);
+                    moves.taken.extend(from.map(|claim| (name, Some(claim.number))));
+                    *ours = Ours { contested, ..Ours::here(now, came, comes_from) };
                 }
                 (true, None) => {
+                    let stays = |claim: Claim| claim.how == How::Up && is_alive(claim.answered, now);
+                    if self.yielded.contains(&name) && claim.is_some_and(stays) {
+                        continue;
+                    }
+                    self.yielded.remove(&name);
                     // What a hub said before the node was left to it is what this hub knows itself.
                     let left = self.left.remove(&name);
-                    let from = claim.filter(|(_, answered)| left.is_none_or(|left| *answered >= Some(left)));
-                    let (came, comes_from) = (from.map(|_| now), from.map(|(number, _)| number));
+                    let from = claim.filter(|claim| left.is_none_or(|left| claim.answered >= Some(left)));
+                    let (came, comes_from) = (from.map(|_| now), from.map(|claim| claim.number));
                     moves.taken.push((name.clone(), comes_from));
-                    let ours = Ours { is_up: true, since: now, is_inherited: false, came, comes_from };
-                    self.ours.insert(name, ours);
+                    self.ours.insert(name, Ours::here(now, came, comes_from));
                 }
                 (false, Some(ours)) => {
                     if std::mem::take(&mut ours.is_up) {
-                        ours.since = now;
+                        (ours.since, ours.went, ours.contested) = (now, wall, None);
                     }
-                    let since = ours.since;
-                    if let Some(said) = claim.and_then(|(_, answered)| answered).filter(|said| *said >= since)
-                    {
+                    let (since, went) = (ours.since, ours.went);
+                    // Of two hubs at which it is down, it is that of the one that had it last.
+                    let is_theirs = |claim: &Claim| match claim.how {
+                        How::Up | How::Unknown => true,
+                        How::Down(there) => there > went || there == went && claim.is_first,
+                    };
+                    let claimed = claim.filter(is_theirs).and_then(|claim| claim.answered);
+                    if let Some(said) = claimed.filter(|said| *said >= since) {
                         self.ours.remove(&name);
                         self.left.insert(name.clone(), said);
                         moves.left.insert(name);
@@ -126,14 +205,16 @@ impl Custody {
                     let is_silent = |answered: Option<Instant>| {
                         answered.is_none_or(|at| now.saturating_duration_since(at) > SILENT)
                     };
-                    if claim.is_none_or(|(_, answered)| is_silent(answered)) {
-                        moves.taken.push((name.clone(), claim.map(|(number, _)| number)));
-                        self.ours.insert(name, Ours { is_inherited: true, ..Ours::gone(now) });
+                    self.yielded.remove(&name);
+                    if claim.is_none_or(|claim| is_silent(claim.answered)) {
+                        moves.taken.push((name.clone(), claim.map(|claim| claim.number)));
+                        self.ours.insert(name, Ours { is_inherited: true, ..Ours::gone(now, 0) });
                     }
                 }
             }
         }
         self.ours.retain(|name, _| self.known.contains(name));
+        self.yielded.retain(|name| self.known.contains(name));
         moves.arrived = self.arrive(views, now);
         self.left.retain(|name, _| self.known.contains(name));
         let elsewhere = views.iter().flat_map(|view| view.nodes);
@@ -207,6 +288,12 @@ impl Custody {
         names
     }
 
+    /// Those of these nodes that are down, and when they went (ms since 1970).
+    pub fn down(&self) -> BTreeMap<String, i64> {
+        let here = self.ours.iter().filter(|(_, ours)| !ours.is_inherited && !ours.is_up);
+        here.map(|(name, ours)| (name.to_string(), ours.went)).collect()
+    }
+
     /// Whether this is the name of a node, here or elsewhere.
     pub fn is_node(&self, name: &str) -> bool {
         self.known.contains(name) || self.away.contains(name) || self.ours.contains_key(name)
@@ -219,8 +306,12 @@ impl Custody {
 }
 
 impl Ours {
-    fn gone(since: Instant) -> Self {
-        Ours { is_up: false, since, is_inherited: false, came: None, comes_from: None }
+    fn here(since: Instant, came: Option<Instant>, comes_from: Option<usize>) -> Self {
+        Ours { is_up: true, since, went: 0, contested: None, is_inherited: false, came, comes_from }
+    }
+
+    fn gone(since: Instant, went: i64) -> Self {
+        Ours { is_up: false, went, ..Ours::here(since, None, None) }
     }
 }
 
@@ -234,14 +325,20 @@ mod tests {
     struct Stage {
         custody: Custody,
         other: HashSet<Arc<str>>,
+        /// Those that are down there; `None`: the other hub does not say.
+        down: Option<BTreeMap<String, i64>>,
+        is_first: bool,
         answered: Option<Instant>,
         now: Instant,
+        wall: i64,
     }
 
     impl Stage {
         fn new(judged: &[&str]) -> Self {
             let (now, judged) = (Instant::now(), judged.iter().map(ToString::to_string).collect::<Vec<_>>());
-            Stage { custody: Custody::new(&judged, now), other: HashSet::new(), answered: None, now }
+            let custody = Custody::new(&judged, now);
+            let (other, down, is_first, wall) = (HashSet::new(), None, false, 1_000_000);
+            Stage { custody, other, down, is_first, answered: None, now, wall }
         }
 
         /// The other hub says that it judges these.
@@ -252,11 +349,12 @@ mod tests {
 
         /// A second later, with these nodes: `+n1` is up. Returns what moves: `+n1` from nowhere, `>n1` from the other hub, `-n1` to it.
         fn look(&mut self, nodes: &[&str]) -> Vec<String> {
-            self.now += SECOND;
+            (self.now, self.wall) = (self.now + SECOND, self.wall + 1_000);
             let one = |text: &&str| (NodeName::new(&text[1..]).unwrap(), text.starts_with('+'));
             let nodes: Vec<(NodeName, bool)> = nodes.iter().map(one).collect();
-            let view = View { nodes: &self.other, answered: self.answered };
-            let moves = self.custody.look(&nodes, &[view], self.now);
+            let (down, is_first) = (self.down.as_ref(), self.is_first);
+            let view = View { nodes: &self.other, down, is_first, answered: self.answered };
+            let moves = self.custody.look(&nodes, &[view], self.now, self.wall);
             let sign = |from: &Option<usize>| if from.is_some() { '>' } else { '+' };
             let taken = moves.taken.iter().map(|(node, from)| format!("{}{node}", sign(from)));
             taken.chain(moves.left.iter().map(|node| format!("-{node}"))).collect()
@@ -346,6 +444,51 @@ mod tests {
         stage.now += ON_ITS_WAY;
         stage.look(&["-n1"]);
         assert!(stage.away().is_empty());
+    }
+
+    #[test]
+    fn a_node_that_is_up_at_both_hubs_is_judged_by_the_one_whose_name_comes_first() {
+        for is_first in [false, true] {
+            let mut stage = Stage::new(&[]);
+            (stage.is_first, stage.down) = (is_first, Some(BTreeMap::new()));
+            stage.says(&["n1"]);
+            assert_eq!(stage.look(&["+n1"]), [">n1"], "it may only move");
+            let mut moved = Vec::new();
+            for _ in 0..12 {
+                stage.says(&["n1"]);
+                moved.extend(stage.look(&["+n1"]));
+            }
+            let (left, away): (&[&str], &[&str]) = if is_first { (&["-n1"], &["n1"]) } else { (&[], &[]) };
+            assert_eq!(
+                (moved, stage.away()),
+                (left.iter().map(ToString::to_string).collect(), away.to_vec())
+            );
+            if !is_first {
+                continue;
+            }
+            // The other hub loses it.
+            stage.down = Some([("n1".to_owned(), stage.wall)].into());
+            stage.says(&["n1"]);
+            assert_eq!(stage.look(&["+n1"]), [">n1"]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_down_at_both_hubs_is_judged_by_the_one_that_had_it_last() {
+        for (there, is_first, left) in
+            [(-1, true, false), (1, false, true), (0, true, true), (0, false, false), (i64::MIN, true, false)]
+        {
+            let mut stage = Stage::new(&[]);
+            stage.says(&[]);
+            stage.look(&["+n1"]);
+            stage.look(&["-n1"]);
+            let went = if there == i64::MIN { 0 } else { stage.wall + there };
+            (stage.is_first, stage.down) = (is_first, Some([("n1".to_owned(), went)].into()));
+            stage.now += SECOND;
+            stage.says(&["n1"]);
+            let moved = stage.look(&["-n1"]);
+            assert_eq!(moved == ["-n1"], left, "{there} {is_first}: {moved:?}");
+        }
     }
 
     #[test]

@@ -1,21 +1,22 @@
 //! Alerts that are of no node, where several hubs evaluate the same rules: the hub where an alert fired first tells people and acts.
 //! Before a hub decides, it waits for what the others know of the same moment. It asks nobody, and gets the time as an argument.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use khz_notify::limits::WAYS_MAX;
 use khz_notify::{Alert, Labels, ToldLine};
+use khz_rules::SavedOwn;
 use khz_rules::limits::HUB_ALERTS_MAX;
 
 /// Another hub that evaluates a rule at the same time may be done with it so much later.
 const LATER: Duration = Duration::from_secs(1);
 
 /// What another hub that is there has said of an alert.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Said<'a> {
-    /// Its name.
+    /// Its name, and its identity, which is another one after each start.
     pub hub: &'a str,
+    pub identity: &'a str,
     /// When it was asked for that.
     pub asked: Instant,
     /// The alert is active there; with it, since when it fires by what that hub has judged itself (ms since 1970).
@@ -24,8 +25,26 @@ pub(super) struct Said<'a> {
     pub is_outdated: bool,
     /// It is over there, and when it ended (ms since 1970).
     pub over: Option<i64>,
-    /// People know from that hub that it fires.
-    pub has_told: bool,
+    /// What people know from that hub: that it fires.
+    pub told: Vec<&'a ToldLine>,
+    /// That hub tells people of it and acts on it. `None`: an older khz does not say.
+    pub owns: Option<bool>,
+}
+
+impl Said<'_> {
+    fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// It is that hub's now: people know of it from there, or will.
+    fn has_taken(&self) -> bool {
+        self.has_told() || self.owns == Some(true)
+    }
+
+    /// It is over there, and that hub tells people so, or nobody.
+    fn is_ending(&self) -> bool {
+        self.owns == Some(false) && self.active.is_none() && !self.is_outdated
+    }
 }
 
 /// Whose a firing is.
@@ -44,9 +63,9 @@ pub(super) enum Whose {
 }
 
 impl Whose {
-    /// It is another hub's. `has_told`: people know it from there.
-    fn of_other(was_ours: bool, has_told: bool) -> Self {
-        if was_ours && !has_told { Whose::GoesOver } else { Whose::Other }
+    /// It is another hub's. `has_taken`: that hub says so, too.
+    fn of_other(was_ours: bool, has_taken: bool) -> Self {
+        if was_ours && !has_taken { Whose::GoesOver } else { Whose::Other }
     }
 }
 
@@ -58,29 +77,33 @@ struct Firing {
     seen: Instant,
     /// Whether this hub tells people of it; `None`: that was not decided so far.
     is_ours: Option<bool>,
-    /// What people were told by the hub whose it is, by each way.
-    told: BTreeMap<String, Told>,
+    /// The hub whose it was last, as far as that is known.
+    elsewhere: Option<Elsewhere>,
+}
+
+/// The hub whose a firing is, as it says.
+#[derive(Debug)]
+struct Elsewhere {
+    identity: String,
+    /// What people know from there.
+    told: Vec<ToldLine>,
 }
 
 impl Firing {
-    fn begun(here_at: Option<i64>, seen: Instant) -> Self {
-        Firing { here_at, seen, is_ours: None, told: BTreeMap::new() }
+    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end.
+    fn listen(&mut self, said: &[Said<'_>]) {
+        if self.is_ours == Some(true) {
+            return;
+        }
+        for one in said {
+            if one.has_taken() && !one.is_ending() {
+                let told = one.told.iter().copied().cloned().collect();
+                self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
+            } else if self.elsewhere.as_ref().is_some_and(|known| known.identity == one.identity) {
+                self.elsewhere = None;
+            }
+        }
     }
-
-    /// Whether people may know of it from this hub: from no other one, as far as that is known.
-    fn was_ours(&self) -> bool {
-        self.is_ours.unwrap_or(self.told.is_empty())
-    }
-}
-
-/// What people were told of a firing by one way.
-#[derive(Debug)]
-struct Told {
-    /// When it fires since, as they were told (ms since 1970).
-    starts_at: i64,
-    told_at: i64,
-    /// They may not have got it.
-    perhaps: bool,
 }
 
 /// The firings of this hub, by the numbers of their labels.
@@ -89,6 +112,10 @@ pub(super) struct Firings {
     all: HashMap<u64, Firing>,
     /// Those that are over. This process may not have seen them fire.
     ends: HashMap<u64, Ending>,
+    /// Those that are this hub's, by their numbers: those of before it was started, too, until it has evaluated them.
+    own: HashMap<u64, SavedOwn>,
+    /// How often these were others.
+    revision: u64,
 }
 
 /// The end of a firing.
@@ -100,14 +127,15 @@ struct Ending {
 }
 
 impl Firings {
-    /// Whose a firing alert is, by what other hubs that are there say. `own`: the name of this hub.
-    pub fn whose<'a>(
-        &mut self,
-        alert: &Alert,
-        own: &str,
-        said: impl Iterator<Item = Said<'a>>,
-        now: Instant,
-    ) -> Whose {
+    /// Before this process began, or stood still, these were this hub's.
+    pub fn restore(own: &[SavedOwn]) -> Self {
+        let own = own.iter().take(HUB_ALERTS_MAX).map(|one| (number(&one.labels), one.clone())).collect();
+        Firings { own, ..Firings::default() }
+    }
+
+    /// Whose a firing alert is, by what other hubs that are there say: of the one that has taken it, else of the one at which it fired
+    /// first. `own`: the name of this hub.
+    pub fn whose(&mut self, alert: &Alert, own: &str, said: &[Said<'_>], now: Instant) -> Whose {
         let key = number(&alert.labels);
         if self.all.len() >= HUB_ALERTS_MAX && !self.all.contains_key(&key) {
             // Most are over. The others are decided again, which tells nobody twice.
@@ -115,21 +143,34 @@ impl Firings {
         }
         self.ends.remove(&key);
         let here_at = alert.fired_here_at;
-        let begun = || Firing::begun(here_at, now);
-        let firing = self.all.entry(key).or_insert_with(begun);
+        let begun = |is_ours| Firing { here_at, seen: now, is_ours, elsewhere: None };
+        let is_own = self.own.contains_key(&key).then_some(true);
+        let firing = self.all.entry(key).or_insert_with(|| begun(is_own));
         if firing.here_at != here_at {
-            *firing = begun();
+            *firing = begun(None);
+            self.disown(&alert.labels);
         }
+        let Some(firing) = self.all.get_mut(&key) else { return Whose::Unknown };
+        firing.listen(said);
         // Both hubs compare the same two numbers, which never change: what one has learned of the other does not count.
         let first = |here_at: Option<i64>, hub| (here_at.unwrap_or(i64::MAX), hub);
-        let (own, was_ours) = (first(here_at, own), firing.was_ours());
+        let (own, is_ours) = (first(here_at, own), firing.is_ours == Some(true));
+        let was_ours = firing.is_ours.unwrap_or(!said.iter().any(Said::has_told));
         let mut whose = Whose::Ours;
-        for Said { hub, asked, active, has_told, .. } in said {
-            match active {
-                // Of two that both see it, it is that of the one that did so first; if both did, of the one whose name comes first.
-                Some(fired) if first(fired, hub) < own => return Whose::of_other(was_ours, has_told),
-                // The other one may have done so first, and has not said it yet.
-                _ if asked <= firing.seen + LATER => whose = Whose::Unknown,
+        for one in said {
+            let is_first = one.active.is_some_and(|fired| first(fired, one.hub) < own);
+            match (one.active, one.owns) {
+                // Two that have both taken it did not hear of each other then.
+                (Some(_), Some(true)) if is_first || !is_ours => {
+                    return Whose::of_other(was_ours, true);
+                }
+                (Some(_), None) if is_first => return Whose::of_other(was_ours, one.has_told()),
+                // It was started again, and has not evaluated since.
+                (Some(_), Some(false)) if is_first && !is_ours && one.has_told() => return Whose::Other,
+                // It is about to take it; or it never will, since it is over there before.
+                (Some(_), Some(false)) if is_first && !is_ours => whose = Whose::Unknown,
+                // The other one may have been first, and has not said it yet.
+                _ if one.asked <= firing.seen + LATER => whose = Whose::Unknown,
                 _ => {}
             }
         }
@@ -139,16 +180,14 @@ impl Firings {
     /// Whose it is to tell people that an alert is over: of the hub at which it goes on, else of the one that has told them of it, and
     /// of two that have, of the one at which it ended later: it went over to that one. If both ends are of one time, of the one whose
     /// name comes first. `own`: the name of this hub.
-    pub fn whose_end<'a>(
-        &mut self,
-        alert: &Alert,
-        own: &str,
-        said: impl Iterator<Item = Said<'a>>,
-        now: Instant,
-    ) -> Whose {
+    pub fn whose_end(&mut self, alert: &Alert, own: &str, said: &[Said<'_>], now: Instant) -> Whose {
         let key = number(&alert.labels);
-        let known = self.all.get(&key);
-        let (is_known, was_ours) = (known.is_some(), known.is_none_or(Firing::was_ours));
+        let known = self.all.get_mut(&key);
+        let is_known = known.is_some();
+        let was_ours = known.is_none_or(|firing| {
+            firing.listen(said);
+            firing.is_ours.unwrap_or_else(|| !said.iter().any(Said::has_told))
+        });
         if self.ends.len() >= HUB_ALERTS_MAX && !self.ends.contains_key(&key) {
             // Each is decided again.
             self.ends.clear();
@@ -156,55 +195,61 @@ impl Firings {
         let ending = self.ends.entry(key).or_insert(Ending { seen: now, yields: false });
         let own_end = (alert.ends_at, std::cmp::Reverse(own));
         let mut whose = Whose::Ours;
-        for Said { hub, asked, active, is_outdated, over, has_told } in said {
-            let is_of_now = asked > ending.seen + LATER;
-            let over = over.filter(|at| *at >= alert.starts_at);
-            let is_later = (over, std::cmp::Reverse(hub)) > own_end;
-            if active.is_some() && is_of_now {
-                return Whose::of_other(was_ours, has_told);
-            } else if active.is_some() || (is_outdated || !is_known) && !is_of_now {
+        for one in said {
+            let is_of_now = one.asked > ending.seen + LATER;
+            let over = one.over.filter(|at| *at >= alert.starts_at);
+            let is_later = (over, std::cmp::Reverse(one.hub)) > own_end;
+            if one.active.is_some() && is_of_now {
+                return Whose::of_other(was_ours, one.has_taken());
+            } else if one.active.is_some() || (one.is_outdated || !is_known) && !is_of_now {
                 // It may be over there, too, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;
-            } else if over.is_some() && has_told && (!was_ours || is_later) {
+            } else if over.is_some() && one.has_told() && (!was_ours || is_later) {
                 // It is about to tell them of the end. If it dies, this hub does.
                 ending.yields = true;
                 whose = Whose::Unknown;
-            } else if over.is_some() && !has_told && (!was_ours || ending.yields) {
+            } else if over.is_some() && !one.has_told() && (!was_ours || ending.yields) {
                 return Whose::Done;
             }
         }
         whose
     }
 
-    /// Another hub has told people this. It counts when one of its firings becomes this hub's.
-    pub fn hear(&mut self, line: &ToldLine) {
-        let firing = self.all.get_mut(&number(&line.labels));
-        if let Some(firing) = firing.filter(|firing| firing.is_ours != Some(true)) {
-            // Ways have at most as many names as there are ways.
-            if firing.told.len() < WAYS_MAX || firing.told.contains_key(&line.way) {
-                let ToldLine { starts_at, told_at, perhaps, .. } = *line;
-                firing.told.insert(line.way.clone(), Told { starts_at, told_at, perhaps });
-            }
-        }
-    }
-
-    /// This hub tells people of a firing from now on. Returns what they were told by the hub whose it was before. What they were told
-    /// of an earlier firing, one that has ended here, does not count.
-    pub fn take(&mut self, alert: &Alert) -> Vec<ToldLine> {
-        let Some(firing) = self.all.get_mut(&number(&alert.labels)) else { return Vec::new() };
+    /// This hub tells people of a firing from now on. If it was another hub's before, returns what people were told by that one. What
+    /// they were told of an earlier firing, one that has ended here, does not count.
+    /// `wall`: ms since 1970.
+    pub fn take(&mut self, alert: &Alert, wall: i64) -> Option<Vec<ToldLine>> {
+        let key = number(&alert.labels);
+        let firing = self.all.get_mut(&key)?;
         firing.is_ours = Some(true);
-        let line = |(way, Told { told_at, perhaps, .. }): (String, Told)| {
-            let (labels, starts_at) = (alert.labels.clone(), alert.starts_at);
-            ToldLine { way, labels, starts_at, told_at, perhaps }
-        };
-        let told = std::mem::take(&mut firing.told).into_iter();
-        told.filter(|(_, told)| alert.ended_before.is_none_or(|end| told.starts_at > end)).map(line).collect()
+        let revision = &mut self.revision;
+        self.own.entry(key).or_insert_with(|| {
+            *revision += 1;
+            SavedOwn { labels: alert.labels.clone(), since: wall }
+        });
+        let before = firing.elsewhere.take()?;
+        let of_now = |line: &ToldLine| alert.ended_before.is_none_or(|end| line.starts_at > end);
+        let known = before.told.into_iter().filter(of_now);
+        Some(known.map(|line| ToldLine { starts_at: alert.starts_at, ..line }).collect())
     }
 
     /// Another hub tells people of a firing from now on.
     pub fn leave(&mut self, alert: &Alert) {
         if let Some(firing) = self.all.get_mut(&number(&alert.labels)) {
             firing.is_ours = Some(false);
+        }
+        self.disown(&alert.labels);
+    }
+
+    fn disown(&mut self, labels: &Labels) {
+        self.revision += u64::from(self.own.remove(&number(labels)).is_some());
+    }
+
+    /// Another hub has taken these over: what was known of them does not count.
+    pub fn forget<'a>(&mut self, all: impl Iterator<Item = &'a Labels>) {
+        for labels in all {
+            self.all.remove(&number(labels));
+            self.disown(labels);
         }
     }
 
@@ -213,6 +258,22 @@ impl Firings {
         let key = number(&alert.labels);
         self.all.remove(&key);
         self.ends.remove(&key);
+        self.disown(&alert.labels);
+    }
+
+    /// Those that are this hub's.
+    pub fn own(&self) -> impl Iterator<Item = &SavedOwn> {
+        self.own.values()
+    }
+
+    /// Since when this hub tells people of the firing with these labels (ms since 1970); `None`: it does not.
+    pub fn own_since(&self, labels: &Labels) -> Option<i64> {
+        self.own.get(&number(labels)).map(|own| own.since)
+    }
+
+    /// It is another number when [`Firings::own`] says something else.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 }
 
@@ -230,14 +291,26 @@ mod tests {
         Alert { labels, starts_at, fired_here_at: Some(starts_at), ..Alert::default() }
     }
 
+    fn nothing_said(asked: Instant) -> Said<'static> {
+        let (active, over, owns, is_outdated, told) = (None, None, None, false, Vec::new());
+        Said { hub: "", identity: "1", asked, active, is_outdated, over, told, owns }
+    }
+
     /// What hub `b` makes of its firing, when another hub says this, having been asked so many ms after it was seen here.
     fn whose(firings: &mut Firings, starts_at: i64, hub: &str, said: (i64, Option<Option<i64>>)) -> Whose {
         let (seen, (after, active)) = (Instant::now() + Duration::from_secs(100), said);
         let span = Duration::from_millis(after.unsigned_abs());
         let asked = if after < 0 { seen - span } else { seen + span };
-        let has_told = active.is_some();
-        let said = Said { hub, asked, active, is_outdated: false, over: None, has_told };
-        firings.whose(&alert(starts_at), "b", std::iter::once(said), seen)
+        let line = ToldLine {
+            told_at: 1,
+            starts_at: 1,
+            perhaps: false,
+            way: "mail".to_owned(),
+            labels: alert(0).labels,
+        };
+        let told = active.map(|_| &line).into_iter().collect();
+        let said = Said { hub, asked, active, told, ..nothing_said(seen) };
+        firings.whose(&alert(starts_at), "b", &[said], seen)
     }
 
     #[test]
@@ -253,11 +326,7 @@ mod tests {
             assert_eq!(whose, expected, "{hub} {fired}");
         }
         let mut firings = Firings::default();
-        assert_eq!(
-            firings.whose(&alert(10), "b", std::iter::empty(), Instant::now()),
-            Whose::Ours,
-            "nobody else"
-        );
+        assert_eq!(firings.whose(&alert(10), "b", &[], Instant::now()), Whose::Ours, "nobody else");
     }
 
     #[test]
@@ -272,28 +341,44 @@ mod tests {
     }
 
     #[test]
-    fn what_another_hub_has_told_counts_once_when_its_firing_becomes_this_hub_s() {
-        let mut firings = Firings::default();
-        let line = |told_at| {
-            let (way, labels) = ("mail".to_owned(), alert(0).labels);
-            ToldLine { way, labels, starts_at: 9, told_at, perhaps: false }
+    fn a_hub_that_has_taken_a_firing_keeps_it_and_one_that_was_first_is_waited_for() {
+        let seen = Instant::now() + Duration::from_secs(100);
+        let line = ToldLine {
+            way: "mail".to_owned(),
+            labels: alert(0).labels,
+            starts_at: 9,
+            told_at: 3,
+            perhaps: false,
         };
-        firings.hear(&line(1));
-        assert!(firings.take(&alert(10)).is_empty(), "it does not fire here");
-        whose(&mut firings, 10, "a", (5_000, Some(Some(9))));
+        let whose = |firings: &mut Firings, hub: &str, fired: Option<i64>, owns: bool| {
+            let asked = seen + Duration::from_secs(5);
+            let (active, told) = (fired.map(Some), if owns { vec![&line] } else { Vec::new() });
+            let said = Said { hub, asked, active, owns: Some(owns), told, ..nothing_said(seen) };
+            firings.whose(&alert(10), "b", &[said], seen)
+        };
+        let mut firings = Firings::default();
+        assert_eq!(whose(&mut firings, "a", Some(9), false), Whose::Unknown, "it is about to take it");
+        assert_eq!(whose(&mut firings, "a", None, false), Whose::Ours, "it was over there before");
+        assert_eq!(firings.take(&alert(10), 12), None);
+        assert_eq!(firings.own().count(), 1);
+        assert_eq!(whose(&mut firings, "a", Some(9), false), Whose::Ours, "this one has taken it");
+        assert_eq!(whose(&mut firings, "a", Some(9), true), Whose::Other, "both have");
+        assert_eq!(whose(&mut firings, "a", Some(11), true), Whose::Ours);
+        assert_eq!(whose(&mut Firings::default(), "a", Some(11), true), Whose::Other);
+        firings.end(&alert(10));
+        assert_eq!((firings.own().count(), firings.revision()), (0, 2));
+        // What people know from there counts once, while that hub has not ended it.
+        let taken = |firings: &mut Firings| firings.take(&alert(10), 12).map(|lines| lines.len());
+        assert_eq!(whose(&mut firings, "a", Some(9), true), Whose::Other);
         firings.leave(&alert(10));
-        firings.hear(&line(2));
-        firings.hear(&line(3));
-        let lines = firings.take(&alert(10));
-        assert_eq!(lines.iter().map(|line| (line.starts_at, line.told_at)).collect::<Vec<_>>(), [(10, 3)]);
-        firings.hear(&line(4));
-        assert!(firings.take(&alert(10)).is_empty(), "this hub knows better what it has told");
-        firings.leave(&alert(10));
-        firings.hear(&line(5));
-        whose(&mut firings, 20, "a", (5_000, None));
-        assert!(firings.take(&alert(20)).is_empty(), "people were not told of another firing");
-        firings.end(&alert(20));
-        firings.hear(&line(6));
-        assert!(firings.take(&alert(20)).is_empty());
+        assert_eq!((taken(&mut firings), taken(&mut firings)), (Some(1), None));
+        let mut firings = Firings::default();
+        whose(&mut firings, "a", Some(9), true);
+        assert_eq!(whose(&mut firings, "a", None, false), Whose::Ours);
+        assert_eq!(taken(&mut firings), None, "it tells them that it is over");
+        let mut firings = Firings::default();
+        whose(&mut firings, "a", Some(9), true);
+        let ended = Alert { ended_before: Some(9), ..alert(10) };
+        assert_eq!(firings.take(&ended, 12), Some(Vec::new()), "people were told of another firing");
     }
 }

@@ -29,7 +29,7 @@ pub(super) const SETTLING: i64 = 10_000;
 /// How long after a node's row its samples are at the hub, too (ms).
 const SAMPLES_LATE: i64 = 2_000;
 
-/// A rule that nodes cannot judge, as a row of a node shows.
+/// A rule that nodes cannot judge, as a series of a node shows.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub id: RuleId,
@@ -316,11 +316,12 @@ impl Groups {
         judged.due = due;
     }
 
-    /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved.
-    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) {
+    /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved. With `only_active`, those that were
+    /// resolved before stay: the other hub may not have heard of that.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) {
         for number in 0..self.all.len() {
             let is_changed = self.with(number, |judged| {
-                let is_changed = judged.evaluator.release(nodes);
+                let is_changed = judged.evaluator.release(nodes, only_active);
                 judged.is_stale |= is_changed;
                 is_changed
             });
@@ -395,12 +396,14 @@ impl Groups {
     }
 
     /// Forgets alerts from before this hub was started, of those that are wanted: all if another hub has taken them over since, else
-    /// those that have ended there since. Returns their labels.
+    /// those that have ended there since. `own_since`: since when one is this hub's: an earlier end there is not its own. Returns
+    /// their labels.
     pub fn forget(
         &mut self,
         word: &PeerWord,
         taken_at: Option<i64>,
         is_wanted: &dyn Fn(&Labels) -> bool,
+        own_since: &dyn Fn(&Labels) -> Option<i64>,
     ) -> BTreeSet<Labels> {
         let mut all = BTreeSet::new();
         let is_meant = |labels: &LabelSet| is_wanted(&texts(labels));
@@ -411,7 +414,11 @@ impl Groups {
             let saved = self.said_of(number, word);
             let forgotten = self.with(number, |judged| {
                 let taken = taken_at.map(|at| judged.evaluator.forget_taken(at, &is_meant));
-                let ended = |saved| judged.evaluator.forget_ended(saved, &|alert| is_wanted(&alert.labels));
+                let is_theirs = |alert: &SavedAlert| {
+                    is_wanted(&alert.labels)
+                        && own_since(&alert.labels).is_none_or(|since| alert.last_end() > Some(since))
+                };
+                let ended = |saved| judged.evaluator.forget_ended(saved, &is_theirs);
                 let ended = saved.map(ended).into_iter().flatten();
                 let forgotten: Vec<LabelSet> = taken.into_iter().flatten().chain(ended).collect();
                 judged.is_stale |= !forgotten.is_empty();
@@ -474,6 +481,8 @@ impl Groups {
     pub fn settle(&mut self, now: i64, numbers: &Numbers) {
         let first = now.saturating_add(SETTLING);
         for (number, judged) in self.all.iter_mut().enumerate() {
+            // Others must not take what was the case before for what is the case now.
+            self.has_changed |= judged.evaluator.stood_still();
             judged.not_before = judged.not_before.max(first);
             judged.wanted = judged.wanted.map(|wanted| wanted.max(first));
             if judged.due >= first {
@@ -555,6 +564,11 @@ impl Groups {
         if let Some(judged) = self.all.get_mut(passed.number) {
             passed.record(recorded, numbers, &mut judged.unrecorded);
         }
+    }
+
+    /// Whether a group is due.
+    pub fn is_due(&self, now: i64) -> bool {
+        self.schedule.first().is_some_and(|due| due <= now)
     }
 
     /// How long it is until a group is due.

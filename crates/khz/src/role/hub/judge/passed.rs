@@ -8,8 +8,9 @@ use khz_hub::RecordedSeries;
 use khz_notify::Labels;
 use khz_promql::LabelSet;
 use khz_rules::limits::{LOGGED_ERROR_BYTES_MAX, LOGGED_VALUE_BYTES_MAX};
-use khz_rules::{Alert, Change, Group, Pass};
+use khz_rules::{Alert, Change, Group, Pass, RuleId};
 
+use super::groups::Unfit;
 use super::numbers::Numbers;
 
 /// Changes of alerts that are logged for each evaluation; the others are counted in one line.
@@ -128,6 +129,14 @@ impl Passed {
             }
         }
         *errors = self.pass.rules.iter().map(|report| report.error.clone()).collect();
+    }
+
+    /// The rules that no node can judge, as this evaluation shows.
+    pub fn unfit(&self) -> impl Iterator<Item = Unfit> {
+        self.pass.rules.iter().enumerate().filter_map(|(rule, report)| {
+            let (node, why) = report.unfit.clone()?;
+            Some(Unfit { id: RuleId { group: self.number, rule }, node, why })
+        })
     }
 
     /// Records what the rules gave.

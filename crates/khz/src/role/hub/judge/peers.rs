@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use khz_ask::{Engine, ForeignServer, Way};
-use khz_notify::ToldLine;
+use khz_notify::{Labels, ToldLine};
 use khz_rules::{GoneAlert, Group, NODE_LABEL, Saved, SavedGroup};
 use serde::Deserialize;
 
@@ -32,10 +32,14 @@ pub(super) struct PeerWord {
     pub hub: String,
     /// The nodes that it judges.
     pub nodes: HashSet<Arc<str>>,
+    /// Those of them that are down, and when they went (ms since 1970); `None`: an older khz does not say.
+    pub down: Option<BTreeMap<String, i64>>,
     /// What people were told.
     pub told: Vec<ToldLine>,
-    /// The labels of what they were told that is of none of its nodes.
-    pub known: HashSet<BTreeMap<String, String>>,
+    /// The labels of the alerts of no node that it tells people of and acts on; `None`: an older khz does not say.
+    pub own: Option<HashSet<BTreeMap<String, String>>>,
+    /// The labels of what they were told that is of none of its nodes, and where that is in the list.
+    known: HashMap<BTreeMap<String, String>, Vec<usize>>,
     /// Active alerts that are of none of its nodes, by their labels.
     pub active: HashMap<BTreeMap<String, String>, Active>,
     /// The same of those that are resolved, and when they were.
@@ -155,10 +159,10 @@ impl From<String> for Problem {
 fn before(file: &PeerFile) -> Heard {
     let Some((known_at, bytes)) = file.read(now()) else { return Heard::default() };
     let word = serde_json::from_slice::<Answer>(&bytes).map_err(|error| error.to_string());
-    let word = word.and_then(|Answer { hub, tag, told, state }| {
+    let word = word.and_then(|Answer { hub, tag, told, own, state }| {
         let state = state.ok_or("it has no state")?;
         state.check().map_err(|error| error.to_string())?;
-        Ok(PeerWord::new(hub, tag, told, state))
+        Ok(PeerWord::new(hub, tag, told, own, state))
     });
     let word = word.inspect_err(|error| file.is_damaged(error)).ok().map(Arc::new);
     Heard { word, known_at, ..Heard::default() }
@@ -171,6 +175,7 @@ struct Answer {
     tag: String,
     #[serde(default)]
     told: Vec<ToldLine>,
+    own: Option<HashSet<BTreeMap<String, String>>>,
     state: Option<Saved>,
 }
 
@@ -193,7 +198,7 @@ impl Asking {
                     (heard.answered, heard.known_at) = (Some(asked), known_at);
                     tag = answer.tag;
                     if let Some(state) = answer.state {
-                        let word = PeerWord::new(answer.hub, tag.clone(), answer.told, state);
+                        let word = PeerWord::new(answer.hub, tag.clone(), answer.told, answer.own, state);
                         heard.word = Some(Arc::new(word));
                     }
                     if problem.take().is_some() {
@@ -270,7 +275,13 @@ fn whole(mut answer: khz_ask::EngineAnswer) -> Result<Vec<u8>, String> {
 }
 
 impl PeerWord {
-    pub fn new(hub: String, tag: String, told: Vec<ToldLine>, mut state: Saved) -> Self {
+    pub fn new(
+        hub: String,
+        tag: String,
+        told: Vec<ToldLine>,
+        own: Option<HashSet<BTreeMap<String, String>>>,
+        mut state: Saved,
+    ) -> Self {
         let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
         let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
@@ -281,8 +292,10 @@ impl PeerWord {
         let of_no_node = |labels: &BTreeMap<String, String>| {
             labels.get(NODE_LABEL).is_none_or(|node| !nodes.contains(node.as_str()))
         };
-        let known =
-            told.iter().map(|line| &line.labels).filter(|labels| of_no_node(labels)).cloned().collect();
+        let mut known: HashMap<BTreeMap<String, String>, Vec<usize>> = HashMap::new();
+        for (at, line) in told.iter().enumerate().filter(|(_, line)| of_no_node(&line.labels)) {
+            known.entry(line.labels.clone()).or_default().push(at);
+        }
         let (mut active, mut resolved) = (HashMap::new(), HashMap::new());
         // Those whose rule was removed there are over, too.
         let alerts = alerts.chain(state.gone.iter().map(|gone| (&gone.alert, None)));
@@ -298,12 +311,23 @@ impl PeerWord {
         let rules = state.groups.iter_mut().flat_map(|group| &mut group.rules);
         rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.fired_here_at = None);
         let took_over = std::mem::take(&mut state.took_over);
-        PeerWord { hub, nodes, told, known, active, resolved, took_over, tag, state, places }
+        let down = state.down.take();
+        PeerWord { hub, nodes, down, told, own, known, active, resolved, took_over, tag, state, places }
     }
 
     /// The identity of the hub: it is another one after each start.
     pub fn identity(&self) -> &str {
         self.tag.rsplit_once('-').map_or("", |(identity, _)| identity)
+    }
+
+    /// Whether it tells people of an alert of no node and acts on it; `None`: an older khz does not say.
+    pub fn owns(&self, labels: &Labels) -> Option<bool> {
+        self.own.as_ref().map(|own| own.contains(labels))
+    }
+
+    /// What people were told of an alert.
+    pub fn told_of<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = &'a ToldLine> {
+        self.known.get(labels).into_iter().flatten().filter_map(|at| self.told.get(*at))
     }
 
     /// The labels of alerts of these nodes that fire there.
@@ -405,9 +429,9 @@ mod tests {
 
     #[test]
     fn a_word_has_nodes_groups_of_files_in_any_directory_and_alerts_that_are_of_no_node() {
-        let Answer { hub, tag, told, state } =
+        let Answer { hub, tag, told, own, state } =
             serde_json::from_str(&word("a-1", "/elsewhere/a.yml")).unwrap();
-        let word = PeerWord::new(hub, tag, told, state.unwrap());
+        let word = PeerWord::new(hub, tag, told, own, state.unwrap());
         assert!(word.nodes.contains("n1") && word.told[0].way == "keep");
         let mut active: Vec<(&str, Option<i64>)> = word
             .active

@@ -46,8 +46,8 @@ pub(super) struct Sharing {
     name: String,
     identity: String,
     said: u64,
-    /// What it said last: the state, the number of what people were told, and the words that it has heard.
-    last: (Arc<str>, u64, Vec<String>),
+    /// What it said last: the state, the numbers of what people were told and of what is its own, and the words that it has heard.
+    last: (Arc<str>, (u64, u64), Vec<String>),
     begun: Instant,
     looked: Option<Moment>,
     /// It stood still, and has not begun again so far.
@@ -61,6 +61,10 @@ pub(super) struct Sharing {
     came_from: BTreeMap<Arc<str>, (String, i64)>,
     /// Alerts of such nodes that fired there meanwhile.
     fired_there: BTreeSet<Labels>,
+    /// When it looked or told people last (ms since 1970).
+    now: i64,
+    /// When a node was left to another hub the last time (ms since 1970).
+    left_at: Option<i64>,
     /// The hubs whose word was taken over when they fell silent.
     inherited: Vec<Option<Arc<PeerWord>>>,
     /// When that was, by the names of the hubs (ms since 1970).
@@ -139,11 +143,14 @@ impl Sharing {
             took_over.get(&word.hub).is_some_and(|at| *at >= heard.known_at).then_some(word)
         };
         let inherited = heard.iter().map(taken).collect();
-        let (rest, said, last, looked, firings) = Default::default();
+        let (rest, said, last, looked) = Default::default();
+        let firings = Firings::restore(before.map_or(&[], |saved| &saved.own));
         let (undecided, handed, fired_there, came_from) = Default::default();
         Sharing {
             came_from,
             stood_still: false,
+            left_at: None,
+            now: 0,
             handed,
             fired_there,
             peers,
@@ -163,22 +170,32 @@ impl Sharing {
         }
     }
 
-    /// Whether it knows enough for anything to be judged.
+    /// Whether it knows enough for anything to be judged: it has looked at all nodes since it began, after it asked the other hubs.
     pub fn is_ready(&self) -> bool {
-        let is_asked = |heard: &Heard| heard.asked >= Some(self.begun);
-        let has_word = self.looked.is_some() && self.heard.iter().all(is_asked);
-        !self.stood_still && (has_word || self.begun.elapsed() >= FIRST_WORD)
+        !self.stood_still && self.looked.is_some()
     }
 
-    /// Whether it is time for a look, or a node has come that somebody must look at.
+    /// Whether it is time for a look, or a node has come that somebody must look at. The first look is after the others were asked: this
+    /// hub would say that it has nodes which it had before it was stopped.
     pub fn is_due(&self, node: Option<&NodeName>) -> bool {
-        node.is_some_and(|node| self.custody.is_away(node.as_str()))
-            || self.looked.is_none_or(|looked| looked.at.elapsed() >= PERIOD)
+        let Some(looked) = self.looked else {
+            let is_asked = |heard: &Heard| heard.asked >= Some(self.begun);
+            return self.begun.elapsed() >= FIRST_WORD || self.peers.heard().iter().all(is_asked);
+        };
+        node.is_some_and(|node| self.custody.is_away(node.as_str())) || looked.at.elapsed() >= PERIOD
     }
 
-    /// How long it is until the next look.
+    /// Whether a node has gone since the last look: somebody must look before a rule finds that it is down.
+    pub fn has_lost(&self, nodes: &[(NodeName, bool)]) -> bool {
+        self.custody.has_lost(nodes)
+    }
+
+    /// How long it is until the next look. A thread that has asked another hub wakes this one.
     pub fn until_next(&self) -> Duration {
-        self.looked.map_or(Duration::ZERO, |looked| PERIOD.saturating_sub(looked.at.elapsed()))
+        match self.looked {
+            Some(looked) => PERIOD.saturating_sub(looked.at.elapsed()),
+            None => FIRST_WORD.saturating_sub(self.begun.elapsed()),
+        }
     }
 
     /// The nodes that other hubs judge.
@@ -191,9 +208,16 @@ impl Sharing {
         &self.rest
     }
 
-    /// The hubs whose alerts it has taken over, and when.
-    pub fn took_over(&self) -> BTreeMap<String, i64> {
-        self.took_over.clone()
+    /// Adds to a state what others and a later process need to know of this hub.
+    pub fn mark(&self, saved: &mut Saved) {
+        (saved.nodes, saved.down) = (self.custody.names(), Some(self.custody.down()));
+        saved.took_over = self.took_over.clone();
+        saved.own = self.firings.own().cloned().collect();
+    }
+
+    /// It is another number when firings are this hub's that were not: that is saved.
+    pub fn revision(&self) -> u64 {
+        self.firings.revision()
     }
 
     /// The nodes that this hub judges, by name.
@@ -223,27 +247,32 @@ impl Sharing {
         moment: Moment,
     ) -> Vec<Passed> {
         let at = moment.at;
-        self.looked = Some(moment);
+        (self.looked, self.now) = (Some(moment), moment.now);
         let nobody = HashSet::new();
         let words: Vec<Option<Arc<PeerWord>>> = self.heard.iter().map(|heard| heard.word.clone()).collect();
         let views = self.heard.iter().zip(&words).map(|(heard, word)| View {
             nodes: word.as_ref().map_or(&nobody, |word| &word.nodes),
+            down: word.as_ref().and_then(|word| word.down.as_ref()),
+            is_first: word.as_ref().is_some_and(|word| word.hub < self.name),
             answered: heard.answered,
         });
-        let before = self.custody.names();
-        let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at);
+        let before = (self.custody.names(), self.custody.down());
+        let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at, moment.now);
         // They are saved with the alerts.
-        groups.has_changed |= before != self.custody.names();
-        let (away, settling) = (self.custody.away(), self.custody.settling());
-        if self.rest.away != *away || self.rest.settling != *settling {
+        groups.has_changed |= before != (self.custody.names(), self.custody.down());
+        if !moves.left.is_empty() {
+            self.left_at = Some(moment.now);
+        }
+        let (away, settling, left_at) = (self.custody.away(), self.custody.settling(), self.left_at);
+        if self.rest.away != *away || self.rest.settling != *settling || self.rest.left_at != left_at {
             let (away, settling) = (away.clone(), settling.clone());
-            self.rest = Arc::new(Share { away, settling, ..Share::default() });
+            self.rest = Arc::new(Share { away, settling, left_at, ..Share::default() });
         }
         let silent = self.heard.iter().filter(|heard| !is_alive(heard.answered, at)).count();
         numbers.silent.store(silent as u64, std::sync::atomic::Ordering::Relaxed);
         if !moves.left.is_empty() {
             tracing::info!("another hub judges {} nodes from now on", moves.left.len());
-            groups.release(&moves.left);
+            groups.release(&moves.left, true);
             self.hand_over(&moves.left, outside, at);
             release(outside, &moves.left);
         }
@@ -311,10 +340,11 @@ impl Sharing {
         match is_alive {
             // It tells people itself. What they were told counts here when an alert becomes this hub's.
             true => {
-                let of_none = word.told.iter().filter(|line| is_of_none(&line.labels));
-                of_none.for_each(|line| self.firings.hear(line));
                 let taken_at = word.took_over.get(&self.name).copied();
-                forget(outside, &groups.forget(word, taken_at, &is_of_none));
+                let own_since = |labels: &Labels| self.firings.own_since(labels);
+                let forgotten = groups.forget(word, taken_at, &is_of_none, &own_since);
+                self.firings.forget(forgotten.iter());
+                forget(outside, &forgotten);
             }
             false => {
                 told(outside, word, &|line| is_of_none(&line.labels));
@@ -342,19 +372,22 @@ impl Sharing {
             };
         }
         let alive = self.heard.iter().filter(|heard| is_alive(heard.answered, at));
-        let said = alive.filter_map(|heard| {
-            let (word, asked) = (heard.word.as_ref()?, heard.answered?);
-            let active = word.active.get(&alert.labels);
-            let taken_at = self.took_over.get(&word.hub).copied();
-            let is_outdated = active.is_some_and(|active| is_outdated(alert, active, heard, taken_at));
-            let active = active.filter(|_| !is_outdated).map(|active| active.fired_here_at);
-            let over = word.resolved.get(&alert.labels).copied();
-            let has_told = word.known.contains(&alert.labels);
-            Some(Said { hub: &word.hub, asked, active, is_outdated, over, has_told })
-        });
+        let said: Vec<Said<'_>> = alive
+            .filter_map(|heard| {
+                let (word, asked) = (heard.word.as_ref()?, heard.answered?);
+                let active = word.active.get(&alert.labels);
+                let taken_at = self.took_over.get(&word.hub).copied();
+                let is_outdated = active.is_some_and(|active| is_outdated(alert, active, heard, taken_at));
+                let active = active.filter(|_| !is_outdated).map(|active| active.fired_here_at);
+                let over = word.resolved.get(&alert.labels).copied();
+                let (told, owns) = (word.told_of(&alert.labels).collect(), word.owns(&alert.labels));
+                let (hub, identity) = (&*word.hub, word.identity());
+                Some(Said { hub, identity, asked, active, is_outdated, over, told, owns })
+            })
+            .collect();
         let whose = match alert.is_firing() {
-            true => self.firings.whose(alert, &self.name, said, at),
-            false => self.firings.whose_end(alert, &self.name, said, at),
+            true => self.firings.whose(alert, &self.name, &said, at),
+            false => self.firings.whose_end(alert, &self.name, &said, at),
         };
         match whose {
             Whose::Ours => Mine::Wholly,
@@ -375,6 +408,7 @@ impl Sharing {
             return;
         }
         let at = moment.at;
+        self.now = moment.now;
         if !self.undecided.is_empty() {
             let newer: BTreeSet<&Labels> = alerts.iter().map(|alert| &alert.labels).collect();
             self.undecided.retain(|one| !newer.contains(&one.labels));
@@ -388,14 +422,14 @@ impl Sharing {
         for alert in alerts {
             match self.of(&alert, at) {
                 Mine::Wholly => {
-                    let known = self.firings.take(&alert);
+                    let known = self.firings.take(&alert, self.now);
                     if !alert.is_firing() {
                         self.firings.end(&alert);
                     }
-                    // The hub that told people of this firing has acted on it, too.
-                    let acts = if known.is_empty() { &mut decided.acted } else { &mut decided.done };
+                    // The hub whose it was has acted on it.
+                    let acts = if known.is_some() { &mut decided.done } else { &mut decided.acted };
                     acts.push(alert.clone());
-                    decided.known.extend(known);
+                    decided.known.extend(known.into_iter().flatten());
                     decided.told.push(alert);
                 }
                 Mine::Told => decided.told.push(alert),
@@ -429,7 +463,7 @@ impl Sharing {
 
     /// Says to other hubs what they need to go on: the state of the alerts, and what people were told.
     pub fn say(&mut self, state: &Arc<str>, notifier: Option<&Notifier>, board: &Board) {
-        let revision = notifier.map_or(0, Notifier::revision);
+        let revision = (notifier.map_or(0, Notifier::revision), self.firings.revision());
         let words = self.heard.iter().filter_map(|heard| heard.word.as_ref());
         let heard: Vec<String> = words.map(|word| word.tag.clone()).collect();
         let is_same = Arc::ptr_eq(&self.last.0, state) && self.last.1 == revision;
@@ -443,12 +477,15 @@ impl Sharing {
             let mut told = notifier.map(Notifier::told).unwrap_or_default();
             told.extend(self.handed.iter().map(|(_, line)| line.clone()));
             let told = serde_json::to_string(&told).unwrap_or_else(|_| "[]".to_owned());
+            let own: Vec<&Labels> = self.firings.own().map(|own| &own.labels).collect();
+            let own = serde_json::to_string(&own).unwrap_or_else(|_| "[]".to_owned());
             board.say(Word {
                 hub: self.name.clone(),
                 tag: format!("{}-{}", self.identity, self.said),
                 heard: heard.clone(),
                 state: state.clone(),
                 told: told.into(),
+                own: own.into(),
             });
         }
         self.last = (state.clone(), revision, heard);

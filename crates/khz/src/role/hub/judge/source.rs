@@ -226,9 +226,13 @@ impl AtSource {
         self.near = near.into_keys().collect();
     }
 
-    /// The hub judges this rule on all nodes from now on, until it is written in another way or the hub starts again.
+    /// The hub judges this rule on all nodes from now on, until it is written in another way or the hub starts again. Rules that no
+    /// node judges stay as they are.
     pub fn take_over(&mut self, unfit: &Unfit, groups: &mut Groups) {
         let Unfit { id, node, why } = unfit;
+        if !self.of_rules.contains_key(id) {
+            return;
+        }
         let group = groups.groups().nth(id.group).map(|(group, _)| group.clone());
         let Some((group, rule)) =
             group.and_then(|group| Some((group.clone(), group.rules.get(id.rule)?.clone())))

@@ -26,6 +26,8 @@ pub(super) struct AlertState {
     /// When it was written (ms since 1970), and what.
     written: i64,
     text: Arc<str>,
+    /// Which firings it says are this hub's.
+    revision: u64,
     /// Some groups find no room.
     too_large: Complaint,
     /// The file cannot be written.
@@ -42,7 +44,8 @@ impl AlertState {
             file.ok()
         };
         let (text, too_large, unwritten) = Default::default();
-        AlertState { file: directory.and_then(open), is_shared, written: 0, text, too_large, unwritten }
+        let (file, written, revision) = (directory.and_then(open), 0, 0);
+        AlertState { file, is_shared, written, text, revision, too_large, unwritten }
     }
 
     /// What an earlier hub left. A damaged file is put aside.
@@ -72,7 +75,8 @@ impl AlertState {
 
     /// Writes the state if an alert has changed, or if the file is old.
     pub fn keep(&mut self, groups: &mut Groups, sharing: Option<&Sharing>, numbers: &Numbers, now: i64) {
-        if groups.has_changed() || (now - self.written).abs() >= SAVED_AGE_MAX {
+        let has_others = sharing.is_some_and(|sharing| sharing.revision() != self.revision);
+        if groups.has_changed() || has_others || (now - self.written).abs() >= SAVED_AGE_MAX {
             self.write(groups, sharing, numbers, now);
         }
     }
@@ -84,7 +88,8 @@ impl AlertState {
         }
         let mut saved = groups.saved();
         if let Some(sharing) = sharing {
-            (saved.nodes, saved.took_over) = (sharing.names(), sharing.took_over());
+            sharing.mark(&mut saved);
+            self.revision = sharing.revision();
         }
         let (bytes, left_out) = saved.to_bytes();
         let LeftOut { alerts, series } = left_out;

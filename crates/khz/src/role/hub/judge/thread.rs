@@ -99,6 +99,7 @@ impl Work {
                 self.pulse.sleep(self.until_next());
                 continue;
             }
+            self.look_if_nodes_are_lost();
             self.aftermath.of_ends_before(&self.groups);
             self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
@@ -124,6 +125,7 @@ impl Work {
                     let (source, share) = (&self.source, share(&self.source)(id));
                     let turned = self.groups.end_turn(done, &self.means, &share, &|id| source.share(id));
                     if let Turned::Group(passed) = turned {
+                        passed.unfit().for_each(|one| self.source.take_over(&one, &mut self.groups));
                         self.aftermath.of(&[passed], &mut self.groups);
                     }
                 }
@@ -227,13 +229,25 @@ impl Work {
         }
     }
 
+    /// A node that has gone may be on its way to another hub: no rule finds that it is down before that is decided.
+    fn look_if_nodes_are_lost(&mut self) {
+        let Some(sharing) = &self.aftermath.sharing else { return };
+        if self.groups.is_due(now()) && sharing.has_lost(&self.source.nodes()) {
+            self.look_now();
+        }
+    }
+
     /// Looks at who judges which node: once a second, and when there is news of a node that another hub has judged.
     fn look(&mut self, news: Option<&RuleNews>) {
+        let Some(sharing) = self.aftermath.sharing.as_mut() else { return };
+        if !sharing.notice() && sharing.is_due(news.map(|news| &news.node)) {
+            self.look_now();
+        }
+    }
+
+    fn look_now(&mut self) {
         let Work { groups, source, means, aftermath, .. } = self;
         let Some(sharing) = aftermath.sharing.as_mut() else { return };
-        if sharing.notice() || !sharing.is_due(news.map(|news| &news.node)) {
-            return;
-        }
         let adopted = sharing.look(&source.nodes(), groups, &aftermath.audience, &means.numbers);
         source.leave(sharing.rest());
         aftermath.of(&adopted, groups);

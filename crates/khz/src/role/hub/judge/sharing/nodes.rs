@@ -102,7 +102,7 @@ impl Sharing {
         }
         tracing::info!("{} nodes are judged here from now on: hub {} had them before", nodes.len(), word.hub);
         let ends = groups.last_ends();
-        groups.release(nodes);
+        groups.release(nodes, false);
         release(outside, nodes);
         told(outside, word, &|line| is_of(nodes, &line.labels) && !is_over(&ends, line));
         let is_wanted = |alert: &SavedAlert| is_of(nodes, &alert.labels);

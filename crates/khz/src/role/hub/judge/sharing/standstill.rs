@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use khz_rules::SavedOwn;
+
 use super::super::clock::{now, wall};
 use super::super::custody::Custody;
+use super::super::firings::Firings;
 use super::Sharing;
 
 /// A hub that has not looked for longer stood still: others are about to take over.
@@ -60,7 +63,9 @@ impl Sharing {
     pub(super) fn begin_again_at(&mut self, at: Instant) {
         self.custody = Custody::new(&self.custody.names(), at);
         (self.begun, self.looked, self.stood_still) = (at, None, false);
-        (self.firings, self.fired_there, self.came_from) = Default::default();
+        let own: Vec<SavedOwn> = self.firings.own().cloned().collect();
+        self.firings = Firings::restore(&own);
+        (self.fired_there, self.came_from) = Default::default();
         self.undecided.clear();
     }
 }

@@ -98,7 +98,7 @@ fn word(fired_at: i64) -> Arc<PeerWord> {
         perhaps: false,
     };
     let state = khz_rules::Saved::from_bytes(state.as_bytes()).unwrap();
-    Arc::new(PeerWord::new("first".to_owned(), "b-1".to_owned(), vec![told], state))
+    Arc::new(PeerWord::new("first".to_owned(), "b-1".to_owned(), vec![told], None, state))
 }
 
 fn of_none(starts_at: i64) -> Alert {
@@ -122,6 +122,7 @@ fn a_firing_of_no_node_is_left_to_the_hub_where_it_began_and_so_is_what_people_w
         "first".to_owned(),
         "b-0".to_owned(),
         Vec::new(),
+        None,
         khz_rules::Saved::new(Vec::new()),
     ));
     stage.sharing.heard = vec![says(&silent, at)];
@@ -147,7 +148,7 @@ fn too_many_firings_that_are_not_decided_wait_for_their_next_evaluation() {
     let mut stage = Stage::new();
     let at = Instant::now();
     let (state, tag) = (khz_rules::Saved::new(Vec::new()), "b-0".to_owned());
-    let word = Arc::new(PeerWord::new("first".to_owned(), tag, Vec::new(), state));
+    let word = Arc::new(PeerWord::new("first".to_owned(), tag, Vec::new(), None, state));
     stage.sharing.heard = vec![Heard { word: Some(word), answered: Some(at), known_at: 0, asked: Some(at) }];
     let numbered = |number: usize| {
         let labels = [("alertname".to_owned(), number.to_string())].into();
@@ -192,7 +193,7 @@ fn the_end_of_an_alert_of_no_node_is_told_by_the_hub_that_told_its_begin_or_wher
         let mut state = khz_rules::Saved::from_bytes(STATE.replace("FIRED", "5").as_bytes()).unwrap();
         let alert = &mut state.groups[0].rules[0].alerts[0];
         (alert.state, alert.resolved_at) = ("inactive".to_owned(), Some(9_000));
-        Arc::new(PeerWord::new("first".to_owned(), "b-2".to_owned(), told, state))
+        Arc::new(PeerWord::new("first".to_owned(), "b-2".to_owned(), told, None, state))
     };
     assert_eq!(decide(&mut begun(), vec![says(word(5), later)]), (0, 0, 1), "it goes on there");
     // It is over there, and that hub has not told people yet. If it dies before, this one does.
@@ -207,10 +208,10 @@ fn the_end_of_an_alert_of_no_node_is_told_by_the_hub_that_told_its_begin_or_wher
     assert_eq!(decide(&mut stage, Vec::new()).0, 0);
     // It was started again, and knows nothing of it, or only how it was before.
     let state = khz_rules::Saved::new(Vec::new());
-    let nothing = Arc::new(PeerWord::new("first".to_owned(), "c-1".to_owned(), Vec::new(), state));
+    let nothing = Arc::new(PeerWord::new("first".to_owned(), "c-1".to_owned(), Vec::new(), None, state));
     assert_eq!(decide(&mut begun(), vec![says(nothing, later)]), (1, 1, 0));
     let mut state = khz_rules::Saved::from_bytes(STATE.replace("FIRED", "5").as_bytes()).unwrap();
     state.groups[0].restored_from = Some(9_000);
-    let before = Arc::new(PeerWord::new("first".to_owned(), "c-1".to_owned(), Vec::new(), state));
+    let before = Arc::new(PeerWord::new("first".to_owned(), "c-1".to_owned(), Vec::new(), None, state));
     assert_eq!(decide(&mut begun(), vec![says(before, later)]), (1, 1, 0));
 }

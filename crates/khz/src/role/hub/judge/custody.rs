@@ -98,6 +98,8 @@ struct Ours {
 pub(super) struct Moves {
     /// This hub judges these nodes from now on. The number is that of the hub which has judged them before, if its word counts.
     pub taken: Vec<(Arc<str>, Option<usize>)>,
+    /// Another hub is about to judge nodes that are here, too.
+    pub yields: bool,
     /// Another hub judges these from now on.
     pub left: BTreeSet<Arc<str>>,
     /// These have come for good: the hub of this number, from which they came, has left them, as it says, or it is not there any more.
@@ -154,6 +156,7 @@ impl Custody {
                     let is_for = |span| said.zip(contested).is_some_and(|(said, since)| said >= since + span);
                     if is_for(CONTESTED) {
                         away.insert(name.clone());
+                        moves.yields = true;
                     }
                     if let Some(said) = said.filter(|_| is_for(CONTESTED + YIELDING)) {
                         self.ours.remove(&name);

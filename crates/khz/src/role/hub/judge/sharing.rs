@@ -260,7 +260,7 @@ impl Sharing {
         let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at, moment.now);
         // They are saved with the alerts.
         groups.has_changed |= before != (self.custody.names(), self.custody.down());
-        if !moves.left.is_empty() {
+        if moves.yields || !moves.left.is_empty() {
             self.left_at = Some(moment.now);
         }
         let (away, settling, left_at) = (self.custody.away(), self.custody.settling(), self.left_at);
@@ -370,6 +370,15 @@ impl Sharing {
                 (false, true) => Mine::Wholly,
                 (false, false) => Mine::Told,
             };
+        }
+        // What a hub that has just fallen silent said last is taken over with the next look: its alerts go on here.
+        let mut hubs = self.heard.iter().zip(&self.inherited);
+        let is_going = hubs.any(|(heard, inherited)| {
+            let word = heard.word.as_ref().filter(|_| !is_alive(heard.answered, at));
+            word.is_some_and(|word| inherited.as_ref().is_none_or(|known| !Arc::ptr_eq(known, word)))
+        });
+        if is_going {
+            return Mine::Undecided;
         }
         let alive = self.heard.iter().filter(|heard| is_alive(heard.answered, at));
         let said: Vec<Said<'_>> = alive

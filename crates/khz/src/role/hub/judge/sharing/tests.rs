@@ -139,6 +139,9 @@ fn a_firing_of_no_node_is_left_to_the_hub_where_it_began_and_so_is_what_people_w
     // The other one has died: this hub goes on, and knows what people know.
     stage.sharing.heard = vec![Heard { answered: None, ..says(&word, at) }];
     let decided = stage.sharing.decide(vec![of_none(10)], at + Duration::from_secs(60));
+    assert!(decided.told.is_empty(), "its alerts are taken over first");
+    stage.sharing.inherited = vec![Some(word.clone())];
+    let decided = stage.sharing.decide(vec![of_none(10)], at + Duration::from_secs(60));
     let known: Vec<(&str, i64)> = decided.known.iter().map(|line| (&*line.way, line.told_at)).collect();
     assert_eq!((decided.told.as_slice(), known), (&[of_none(10)][..], vec![("keep", 5)]));
 }

@@ -174,9 +174,9 @@ impl Job<'_> {
     }
 
     fn pipe(&self, programs: &Programs, who: usize) -> Result<Pipe, BenchError> {
-        let wrapper = ["env", "TZ=UTC", "LC_ALL=C", "-C"].map(OsString::from);
-        let words = [&wrapper[..], &[self.folder.clone().into_os_string()], &programs.0[who], &["-".into()]];
-        Pipe::start(&words.concat())
+        let place = [OsString::from("env"), "-C".into(), self.folder.clone().into()];
+        let settings = ["TZ=UTC", "LC_ALL=C"].map(OsString::from);
+        Pipe::start(&[&place[..], &settings, &programs.0[who], &["-".into()]].concat())
     }
 
     /// The command as a line of pipe mode, in which quotes hold words together.

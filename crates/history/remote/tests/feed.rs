@@ -32,6 +32,8 @@ struct Lab {
     intake: Intake,
     counts: Arc<Counts>,
     feed: Option<Feed>,
+    /// The second of the last pass.
+    at: Option<u64>,
     settings: Settings,
     got: Got,
 }
@@ -91,14 +93,14 @@ impl Lab {
         let (store, intake, damage) = Store::open(&folder, keep, Nanos(BEGIN * SECOND)).unwrap();
         assert!(damage.is_empty());
         let (counts, got) = (Arc::default(), Got::default());
-        let mut lab = Lab { folder, store, intake, counts, feed: None, settings, got };
+        let mut lab = Lab { folder, store, intake, counts, feed: None, at: None, settings, got };
         lab.begin();
         lab
     }
 
     /// Another sender begins where the last one has ended.
     fn begin(&mut self) {
-        self.feed = None;
+        (self.feed, self.at) = (None, None);
         let cursors =
             Cursors::open(&self.folder.join("remote"), "vm", Nanos(BEGIN * SECOND - SECOND)).unwrap();
         let reader = RangeReader::new(self.store.shelf().clone(), Some(self.store.log()), Arc::new(()));
@@ -145,8 +147,16 @@ impl Lab {
         self.block(node, epoch, first_row, &times, &rows);
     }
 
-    /// Passes at this second until nothing more is sent.
+    /// Passes each second up to this one.
     fn pass(&mut self, second: u64) {
+        for second in self.at.map_or(second, |at| (at + 1).min(second))..=second {
+            self.pass_at(second);
+        }
+    }
+
+    /// Passes at this second until nothing more is sent.
+    fn pass_at(&mut self, second: u64) {
+        self.at = Some(second);
         let (feed, got) = (self.feed.as_mut().unwrap(), &mut self.got);
         let now = Nanos((BEGIN + second) * SECOND);
         while {
@@ -315,7 +325,7 @@ fn rows_wait_for_those_before_them_and_what_comes_later_than_that_is_counted() {
     assert_eq!(lab.got.of(&["n1"]), twenty.join(" "));
     // This hole is filled too late.
     lab.seconds("n1", 1, 25, 25..40);
-    lab.pass(43);
+    lab.pass_at(43);
     lab.pass(72);
     assert_eq!(lab.got.of(&["n1"]), twenty.join(" "));
     lab.pass(73);
@@ -399,10 +409,51 @@ fn after_a_restart_series_that_were_alive_before_it_are_ended() {
     lab.pass(23);
     let ten: Vec<String> = (0..10).map(|second| format!("{second}:{second}")).collect();
     assert_eq!(lab.got.of(&["__name__=b"]), format!("{} 10:end", ten.join(" ")));
-    lab.pass(43);
-    assert_eq!(lab.got.of(&["n2"]), ten.join(" "), "rows may be on their way to a hub that has just started");
-    lab.pass(63);
-    assert_eq!(lab.got.of(&["n2"]), format!("{} 9.001:end", ten.join(" ")));
+    for second in [43, 63, 400] {
+        lab.pass(second);
+        let why = "rows may be on their way to a hub that has just started, or the node is at another hub";
+        assert_eq!(lab.got.of(&["n2"]), ten.join(" "), "{why}");
+    }
+    lab.seconds("n2", 1, 10, 500..510);
+    lab.pass(523);
+    assert!(lab.got.of(&["n2"]).ends_with(" 509:509"));
+    for second in 524..560 {
+        lab.pass(second);
+    }
+    assert!(lab.got.of(&["n2"]).ends_with(" 509:509 509.001:end"), "from now on its silence counts");
+}
+
+#[test]
+fn the_series_of_a_node_that_has_moved_to_another_hub_have_no_end_here() {
+    let mut lab = Lab::new("moved", settings());
+    let moved = |node: &NodeName| node.as_str() == "n2";
+    lab.feed = lab.feed.take().map(|feed| feed.asking(Box::new(moved)));
+    lab.seconds("n1", 1, 0, 0..10);
+    lab.seconds("n2", 1, 0, 0..10);
+    for second in 13..60 {
+        lab.pass(second);
+    }
+    let ten = (0..10).map(|second| format!("{second}:{second}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(lab.got.of(&["n1"]), format!("{ten} 9.001:end"));
+    assert_eq!(lab.got.of(&["n2"]), ten);
+    // It comes back, and says nothing of the time when it was elsewhere.
+    lab.seconds("n2", 1, 10, 60..70);
+    lab.pass(73);
+    let back = (60..70).map(|second| format!("{second}:{second}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(lab.got.of(&["n2"]), format!("{ten} {back}"));
+}
+
+#[test]
+fn after_a_hub_stood_still_nodes_are_not_silent_before_their_rows_may_have_come() {
+    let mut lab = Lab::new("still", settings());
+    lab.seconds("n1", 1, 0, 0..10);
+    lab.pass(13);
+    // It stood still for a minute. The rows of that time come within `delay`.
+    lab.pass_at(73);
+    lab.seconds("n1", 1, 10, 10..70);
+    lab.pass(83);
+    let all = (0..70).map(|second| format!("{second}:{second}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(lab.got.of(&["n1"]), all);
 }
 
 #[test]

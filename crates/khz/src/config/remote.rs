@@ -68,7 +68,9 @@ impl Table<'_> {
                 self.bad("every", format!("an hour has no whole number of {every} s: use 1s, 10s, 15s, 60s"))
             );
         }
-        let batch = self.read("batch", every.max(10), |text| seconds(text, BATCH_MAX))?;
+        // The first whole number of these that is 10 s or more.
+        let default = every.saturating_mul(10u64.div_ceil(every));
+        let batch = self.read("batch", default, |text| seconds(text, BATCH_MAX))?;
         if !batch.is_multiple_of(every) {
             return Err(self.bad("batch", format!("it is not a multiple of every, which is {every}s")));
         }
@@ -207,6 +209,10 @@ mod tests {
             (15, 60, 2)
         );
         assert!(all[0].server.files.as_ref().is_some_and(|files| files.pair.is_some()));
+        for (every, batch) in [(1, 10), (3, 12), (4, 12), (8, 16), (10, 10), (15, 15)] {
+            let file = format!("[[remote_write]]\nurl = \"http://h/w\"\nevery = \"{every}s\"\n");
+            assert_eq!(plan(&file).unwrap()[0].settings.batch, batch, "{every}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use khz_model::{Metric, Nanos, Pattern, Repeats, Series, recorded};
+use khz_model::{Metric, Nanos, NodeName, Pattern, Repeats, Series, recorded};
 use khz_remote::write::{Counts, Cursors, Feed, Sender, Topic, World};
 use khz_store::range::RangeReader;
 
@@ -41,7 +41,13 @@ impl RemoteWriters {
 
     /// Begins to send rows of the store in this folder. Cursors that are in use or damaged are errors, and so are files of
     /// secrets that cannot be read.
-    pub fn start(&mut self, folder: &Path, reader: &RangeReader) -> Result<(), Failure> {
+    /// `has_moved` says whether a node has gone to another hub.
+    pub fn start(
+        &mut self,
+        folder: &Path,
+        reader: &RangeReader,
+        has_moved: impl Fn(&NodeName) -> bool + Clone + Send + 'static,
+    ) -> Result<(), Failure> {
         for (receiver, counts) in &self.receivers {
             let failed =
                 |problem: String| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
@@ -56,6 +62,7 @@ impl RemoteWriters {
             let connections = [Place::new(receiver), Place::new(receiver)];
             let [one, two] = connections.map(|place| place.map_err(&failed));
             let feed = Feed::new(reader, cursors, receiver.settings.clone(), counts.clone());
+            let feed = feed.asking(Box::new(has_moved.clone()));
             let world = Daemon::new(receiver.name.clone(), self.is_over.clone());
             let sender = Sender::new(feed, [one?, two?], world, counts.clone(), self.is_over.clone());
             let thread = std::thread::Builder::new().name("remote".into()).spawn(move || sender.run());

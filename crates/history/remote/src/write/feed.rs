@@ -29,6 +29,11 @@ const RECALLED_SPANS: [u64; 3] = [10 * SECOND, 200 * SECOND, RECALLED];
 const SEARCHED: u64 = 25 * 3_600 * SECOND;
 /// A node that was sent longer ago than this before a start is not read again: queries have forgotten its series.
 const RECALLED: u64 = 3_600 * SECOND;
+/// Between two passes there is a second, or the pause of a receiver that takes nothing. After a longer time the hub stood still, and
+/// rows of that time are on their way.
+const STANDSTILL: u64 = 5 * SECOND;
+/// A node that has sent nothing since a start is left alone for this long: receivers forget a series after five minutes by themselves.
+const UNHEARD: u64 = 300 * SECOND;
 /// Problems of one pass that are logged.
 const PROBLEMS_MAX: usize = 8;
 
@@ -51,9 +56,15 @@ pub struct Settings {
     pub samples_max: usize,
 }
 
+/// Whether a node has gone to another hub.
+pub type HasMoved = Box<dyn Fn(&NodeName) -> bool + Send>;
+
 /// Reads the store for one receiver.
 pub struct Feed {
     settings: Settings,
+    has_moved: HasMoved,
+    /// When the last pass was; 0: never.
+    last_pass: u64,
     reader: NodeReader,
     cursors: Cursors,
     nodes: BTreeMap<NodeName, NodeState>,
@@ -95,6 +106,8 @@ impl Feed {
         Feed {
             owners,
             settings,
+            has_moved: Box::new(|_| false),
+            last_pass: 0,
             reader,
             cursors,
             nodes,
@@ -107,6 +120,12 @@ impl Feed {
         }
     }
 
+    /// Asks this of a node that is silent. The series of one that has moved go on from another hub, and have no end here.
+    pub fn asking(mut self, has_moved: HasMoved) -> Self {
+        self.has_moved = has_moved;
+        self
+    }
+
     /// Requests have no more samples than this from now on.
     pub fn limit_samples(&mut self, samples_max: usize) {
         self.settings.samples_max = self.settings.samples_max.min(samples_max);
@@ -116,6 +135,7 @@ impl Feed {
     /// [`Feed::save`] says that all of them were taken.
     pub fn pass(&mut self, now: Nanos, send: &mut dyn FnMut(&Request) -> bool) -> Pass {
         let until = last_begin(now.0.saturating_sub(SETTLE), self.settings.batch);
+        self.note_standstill(now.0);
         let version = self.reader.version();
         let has_changed = self.version != Some(version);
         if until == self.passed && !has_changed && !self.is_held {
@@ -168,7 +188,8 @@ impl Feed {
                 Writing { settings: &self.settings, request: &mut request, full: &mut full, is_over: false };
             let searched = self.passed.saturating_sub(SEARCHED);
             let reader = &mut self.reader;
-            let mut turn = Turn { node: &node, state, reader, now: now.0, until, searched, begin };
+            let has_moved = &self.has_moved;
+            let mut turn = Turn { node: &node, state, reader, now: now.0, until, searched, begin, has_moved };
             let done = turn.take(is_new, &mut writing, &mut damage).unwrap_or_else(|error| {
                 // Its rows wait for the next pass, and those of the other nodes do not.
                 pass.problems.push(format!("rows of {node} cannot be read: {error}"));
@@ -202,6 +223,15 @@ impl Feed {
         pass.problems.extend(damage.iter().map(ToString::to_string));
         pass.problems.truncate(PROBLEMS_MAX);
         pass
+    }
+
+    /// After the hub stood still, nodes are not silent for as long as rows may be late.
+    fn note_standstill(&mut self, now: u64) {
+        let before = std::mem::replace(&mut self.last_pass, now);
+        if before > 0 && now.saturating_sub(before) > STANDSTILL {
+            let from = now.saturating_add(self.settings.delay);
+            self.nodes.values_mut().for_each(|state| state.heard_from = state.heard_from.max(from));
+        }
     }
 
     /// The nodes that may have something new.
@@ -256,6 +286,7 @@ struct Turn<'a> {
     searched: u64,
     /// The oldest rows that the store has as columns.
     begin: Option<Nanos>,
+    has_moved: &'a HasMoved,
 }
 
 /// What has come of a turn.
@@ -301,13 +332,16 @@ impl Turn<'_> {
         }
         self.note_done(&known);
         if !is_behind && self.now >= self.state.heard_from && self.state.is_silent(to, writing.settings) {
-            self.state.end(self.node, writing);
+            match self.state.is_unheard || (self.has_moved)(self.node) {
+                true => self.state.forget_rows(),
+                false => drop(self.state.end(self.node, writing)),
+            }
         }
         Ok(Done { late, removed, is_behind, is_held: held.is_some_and(|held| held <= self.until) })
     }
 
     /// After a start: finds out which series the receiver believes to be alive, from the rows that were sent last. Nothing is
-    /// sent. Rows may be on their way to the hub, so for `delay` the node is not silent.
+    /// sent. Rows may be on their way to the hub, or the node is at another one, so it is not silent before it is heard.
     fn recall(
         &mut self,
         known: &[KnownBlock],
@@ -318,7 +352,8 @@ impl Turn<'_> {
         if !std::mem::take(&mut self.state.is_from_before) || self.now.saturating_sub(cursor) > RECALLED {
             return Ok(());
         }
-        self.state.heard_from = self.now.saturating_add(settings.delay);
+        self.state.heard_from = self.now.saturating_add(settings.delay.max(UNHEARD));
+        self.state.is_unheard = true;
         let (mut nothing, mut full) = (Request::default(), |request: &mut Request| {
             request.clear();
             true
@@ -371,6 +406,9 @@ impl Turn<'_> {
         let last = rows.times().last().copied().unwrap_or(first);
         damage.append(&mut rows.damage());
         self.state.write(self.node, rows, &epochs(known), writing);
+        if std::mem::take(&mut self.state.is_unheard) {
+            self.state.heard_from = self.now.saturating_add(writing.settings.delay);
+        }
         self.state.read_until = self.state.read_until.max(last.saturating_add(1));
     }
 

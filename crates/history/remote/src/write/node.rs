@@ -33,6 +33,8 @@ pub(crate) struct NodeState {
     pub is_from_before: bool,
     /// Until this time its silence says nothing: the hub has only begun to hear of it.
     pub heard_from: u64,
+    /// It has sent nothing since this start: it may be at another hub, which sends its series to the same receiver.
+    pub is_unheard: bool,
     /// The series that the receiver believes to be alive, in the order of their names.
     live: Vec<Live>,
     /// The seconds that were sent.

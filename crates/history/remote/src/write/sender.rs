@@ -28,6 +28,10 @@ pub const REQUESTS_AT_ONCE: usize = 2;
 /// A receiver that finds requests too large gets none with fewer samples than this, unless single ones must be halved.
 const SAMPLES_LEAST: usize = 100;
 
+/// So many requests in a row may be too large: from the largest request down to one series, more than once. A receiver that has
+/// then taken nothing has a wrong setting, and is asked later and later; nothing is lost meanwhile.
+const TOO_LARGE_MAX: usize = 32;
+
 /// What a receiver says to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -98,13 +102,14 @@ impl<R: Receiver + Send, W: World + Sync> Sender<R, W> {
     /// Runs until the end. What was not acknowledged then is sent after the next start.
     pub fn run(self) {
         let Sender { mut feed, connections, world, counts, is_over } = self;
-        let samples_max = AtomicUsize::new(usize::MAX);
+        let (samples_max, too_large) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
         let deliveries = connections.map(|receiver| Delivery {
             receiver,
             world: &world,
             counts: &counts,
             is_over: &is_over,
             samples_max: &samples_max,
+            too_large: &too_large,
         });
         thread::scope(|scope| {
             let mut courier = match Courier::start(scope, deliveries) {
@@ -211,6 +216,8 @@ struct Delivery<'a, R, W> {
     is_over: &'a AtomicBool,
     /// The most samples of a request that the receiver does not find too large, as far as is known.
     samples_max: &'a AtomicUsize,
+    /// Requests in a row that were too large.
+    too_large: &'a AtomicUsize,
 }
 
 impl<R: Receiver, W: World> Delivery<'_, R, W> {
@@ -256,14 +263,17 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
             }
             match self.receiver.send(&parcel.bytes) {
                 Answer::Taken => {
+                    self.too_large.store(0, Ordering::Relaxed);
                     Counts::add(&counts.sent, samples as u64);
                     return Sent::Done;
                 }
                 Answer::Refused(problem) => return self.refused(samples, &problem),
                 Answer::TooLarge(problem) => {
                     self.samples_max.fetch_min((samples / 2).max(SAMPLES_LEAST), Ordering::Relaxed);
+                    let is_everything = self.rest(&problem);
                     return match parcel.halves() {
                         Ok(Some(parts)) => Sent::Halved(Box::new(parts)),
+                        Ok(None) if is_everything => continue,
                         Ok(None) => self.refused(samples, &problem),
                         Err(error) => self.refused(samples, &error.to_string()),
                     };
@@ -279,6 +289,19 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
                 }
             }
         }
+    }
+
+    /// A request was too large. Waits if all of the last ones were; then true.
+    fn rest(&self, problem: &str) -> bool {
+        let in_vain = self.too_large.fetch_add(1, Ordering::Relaxed).saturating_sub(TOO_LARGE_MAX);
+        if in_vain == 0 {
+            return false;
+        }
+        self.world.tell(Topic::Waits, &format!("samples wait: every request is too large: {problem}"));
+        let doublings = u32::try_from(in_vain - 1).unwrap_or(u32::MAX).min(16);
+        let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
+        self.world.pause(pause.mul_f64(0.5 + self.world.chance() / 2.0));
+        true
     }
 
     fn refused(&self, samples: usize, problem: &str) -> Sent {
@@ -366,6 +389,7 @@ mod tests {
         request.pack_into(&mut Packer::default(), &mut parcel).unwrap();
         let counts = Counts::default();
         let (is_over, samples_max) = (Arc::<AtomicBool>::default(), AtomicUsize::new(usize::MAX));
+        let too_large = AtomicUsize::new(0);
         let (pauses, told) = (RefCell::default(), RefCell::default());
         let world = Noted { pauses, told, is_over: is_over.clone(), last, chance };
         let mut delivery = Delivery {
@@ -374,8 +398,13 @@ mod tests {
             counts: &counts,
             is_over: &is_over,
             samples_max: &samples_max,
+            too_large: &too_large,
         };
-        let is_done = delivery.deliver(&parcel);
+        // As often as it takes until all answers are given.
+        let mut is_done = delivery.deliver(&parcel);
+        while is_done && !delivery.receiver.0.is_empty() {
+            is_done = delivery.deliver(&parcel);
+        }
         let taken = delivery.receiver.1;
         Outcome {
             is_done,
@@ -427,6 +456,15 @@ mod tests {
         assert_eq!(done.taken, ["b", "c"]);
         assert_eq!((count(&done.counts.sent), count(&done.counts.refused)), (4, 2));
         assert_eq!(done.told, ["the receiver refuses 2 samples: status 413"]);
+    }
+
+    #[test]
+    fn a_receiver_that_finds_everything_too_large_is_asked_later_and_later_until_it_takes_something() {
+        let mut answers = vec![Answer::TooLarge("status 413".into()); TOO_LARGE_MAX + 9];
+        answers.extend([Answer::Taken, Answer::TooLarge("status 413".into())]);
+        let done = sent(answers, usize::MAX, 1.0);
+        assert_eq!(done.pauses, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
+        assert!(done.is_done && count(&done.counts.sent) > 0);
     }
 
     #[test]

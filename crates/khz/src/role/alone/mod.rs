@@ -42,7 +42,7 @@ pub fn run(plan: &Plan) -> Outcome {
     };
     if let Some((hub, store)) = &stored {
         agent.remember(store.past(hub.cluster()));
-        writers.start(store.folder(), &store.followed(hub.cluster()))?;
+        writers.start(store.folder(), &store.followed(hub.cluster()), |_| false)?;
     }
     // A hub that stores serves readers of the link too.
     let unserved = link.as_ref().filter(|_| stored.is_none());

@@ -15,7 +15,7 @@ use khz_client::place::HUB_LINK_SOCKET;
 use khz_hub::{
     Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
 };
-use khz_model::Query;
+use khz_model::{NodeName, Query};
 use khz_rrdcached::recorder::Layout;
 use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -87,7 +87,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let stored = store.as_ref().map_or_else(|| store::metrics_of_none(&plan), RunningStore::metrics);
     let mut writers = RemoteWriters::new(&plan.remote_write);
     if let Some(store) = &store {
-        writers.start(store.folder(), &store.followed(&cluster))?;
+        writers.start(store.folder(), &store.followed(&cluster), has_moved(&cluster))?;
     }
     let notifier = notify::open(&plan)?;
     let lost = LostRows::default();
@@ -139,6 +139,16 @@ fn warn_of_sinks(plan: &Plan, registry: &Registry) {
                 kept.definition.name
             );
         }
+    }
+}
+
+/// Whether a node has gone to another hub, as it said when it went.
+fn has_moved(cluster: &Arc<Cluster>) -> impl Fn(&NodeName) -> bool + Clone + Send + 'static {
+    let query = Arc::new(HubQuery::new(cluster.clone()));
+    move |node| {
+        let status = query.status_of(std::slice::from_ref(node));
+        // Who leaves for another reason says none.
+        status.iter().any(|status| status.left && status.problem.is_some())
     }
 }
 

@@ -47,7 +47,7 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
 ];
 
 /// For the slow tests of .rrd files: rrdtool's own test scripts, and programs that write .rrd files.
-const FOR_RRD: [(&str, &str, &str); 9] = [
+const FOR_RRD: [(&str, &str, &str); 10] = [
     ("dpkg-source", "dpkg-dev", "the source package with rrdtool's own tests"),
     ("dc", "dc", "rrdtool's own tests"),
     ("collectd", "collectd-core", "the test of collectd's .rrd files"),
@@ -57,6 +57,7 @@ const FOR_RRD: [(&str, &str, &str); 9] = [
     ("munin-node", "munin-node", "the test of Munin's .rrd files"),
     ("mrtg", "mrtg", "the test of MRTG's .rrd files"),
     ("snmpd", "snmpd", "the test of MRTG's .rrd files"),
+    ("xz", "xz-utils", "the days of what programs send to rrdcached"),
 ];
 
 /// For `cargo xtask bench text`.

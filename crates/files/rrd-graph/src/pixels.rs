@@ -63,12 +63,10 @@ fn columns(of: Subject, values: &Values<'_>, options: &Options, width: usize) ->
             if values.script.is_value(index) {
                 return vec![rows.values.first().copied().unwrap_or(UNKNOWN); width];
             }
-            let shift = values.script.shift_of(index, values.columns);
             let seconds = (options.end - options.start) as f64 / width.max(1) as f64;
             let at = |column: usize| {
                 let time = options.start + (seconds * column as f64) as i64;
-                let row =
-                    time.saturating_sub(shift).saturating_sub(rows.start).div_euclid(rows.step.max(1) as i64);
+                let row = time.saturating_sub(rows.start).div_euclid(rows.step.max(1) as i64);
                 usize::try_from(row).ok().and_then(|row| rows.values.get(row)).copied().unwrap_or(UNKNOWN)
             };
             (0..width).map(at).collect()

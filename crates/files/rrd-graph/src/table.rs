@@ -71,8 +71,7 @@ fn built(elements: &[Element], prints: &[String], values: &Values<'_>, plan: &Pl
         Subject::Number(value) => vec![*value; rows as usize],
         Subject::Named(index) => {
             let column = &values.columns[*index];
-            let shift = values.script.shift_of(*index, values.columns);
-            (0..rows).map(|row| column.at((start + (row + 1) * signed).saturating_sub(shift))).collect()
+            (0..rows).map(|row| column.at(start + (row + 1) * signed)).collect()
         }
     };
     let columns = of.iter().map(column).collect();

@@ -34,11 +34,14 @@ pub fn lines(graph: &Graph) -> Vec<Line> {
     }
 }
 
-/// A step of 1, 2 or 5 that leaves room for labels, and the lines to a label.
+/// A step of 1, 2 or 5 in the unit of the labels (with a base of 1024, that of 1024) that leaves room for labels, and the lines to a
+/// label.
 fn chosen(graph: &Graph) -> (f64, i64) {
     let (min, max) = graph.range;
     let room = (graph.frame.height as f64 / (graph.options.size("AXIS") * 2.6)).max(1.0);
-    let wanted = (max - min) / room;
+    let factor = factor(&graph.options, min, max);
+    let unit = if graph.options.base != 1000.0 && factor.is_normal() { factor } else { 1.0 };
+    let wanted = (max - min) / room / unit;
     if !(wanted.is_finite() && wanted > 0.0) {
         return (1.0, 1);
     }
@@ -49,7 +52,7 @@ fn chosen(graph: &Graph) -> (f64, i64) {
         part if part <= 5.0 => (5.0 * decade, 5),
         _ => (10.0 * decade, 2),
     };
-    (label / every as f64, every)
+    (label * unit / every as f64, every)
 }
 
 fn even(graph: &Graph, step: f64, every: i64) -> Vec<Line> {
@@ -139,6 +142,17 @@ impl<'a> Style<'a> {
     }
 }
 
+/// The power of the base that the labels of these values take.
+fn power(options: &Options, min: f64, max: f64) -> i32 {
+    let power = limits::power(min, max, options.base) as i32;
+    // The exponent is that of ten, in threes.
+    options.exponent.map_or(power, |exponent| exponent / 3)
+}
+
+fn factor(options: &Options, min: f64, max: f64) -> f64 {
+    options.base.powi(power(options, min, max))
+}
+
 impl Scale {
     fn of(
         options: &Options,
@@ -148,10 +162,7 @@ impl Scale {
         format: Option<&str>,
         formatter: Formatter,
     ) -> Self {
-        let power = limits::power(min, max, options.base) as i32;
-        // The exponent is that of ten, in threes.
-        let power = options.exponent.map_or(power, |exponent| exponent / 3);
-        let factor = options.base.powi(power);
+        let (power, factor) = (power(options, min, max), factor(options, min, max));
         let shown = step / factor;
         let digits = if shown >= 1.0 {
             usize::from(shown.fract() > 1e-9)

@@ -67,8 +67,10 @@ fn commands_of_other_programs_come_out_as_with_rrdtool() {
             }
             let end = START + filled_for.min(6 * 86_400);
             let arguments = captured.spanning(end - seconds, end);
+            // LibreNMS asks for SVG.
+            let kind = if arguments.iter().any(|word| word == "--imgformat=SVG") { "svg" } else { "png" };
             let with = |file: &str| {
-                [vec!["graphv".to_string(), format!("{span}-{file}.png")], arguments.clone()].concat()
+                [vec!["graphv".to_string(), format!("{span}-{file}.{kind}")], arguments.clone()].concat()
             };
             let theirs = run("rrdtool", &place, &with("theirs"));
             let ours = run(env!("CARGO_BIN_EXE_khz-rrd-graph"), &place, &with("ours"));
@@ -84,7 +86,7 @@ fn commands_of_other_programs_come_out_as_with_rrdtool() {
                 wrong.push(format!("{name}, a {span}: ours, and rrdtool's:\n{lines}"));
             }
             page.push_str(&format!(
-                "<tr><th>{name}, {span}<td><img src={name}/{span}-theirs.png><td><img src={name}/{span}-ours.png>"
+                "<tr><th>{name}, {span}<td><img src={name}/{span}-theirs.{kind}><td><img src={name}/{span}-ours.{kind}>"
             ));
         }
         if is_same && DIFFERENT.iter().any(|(known, _)| known == name) {
@@ -115,6 +117,28 @@ fn every_format_is_written() {
                 "{format}"
             ),
         }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn labels_with_a_base_of_1024_are_round() {
+    let folder = std::env::temp_dir().join(format!("khz-rrd-graph-base-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    filled(&folder);
+    for (base, wanted) in
+        [(1000, ["0.2 M", "0.4 M", "0.6 M", "0.8 M"]), (1024, ["200 k", "400 k", "600 k", "800 k"])]
+    {
+        let line = format!(
+            "graph - -a SVG -b {base} -h 133 -s {START} -e {} DEF:a=t.rrd:a:AVERAGE LINE:a",
+            START + 86_400
+        );
+        let picture = run(env!("CARGO_BIN_EXE_khz-rrd-graph"), &folder, &words(&line)).stdout;
+        let picture = String::from_utf8(picture).unwrap();
+        let texts = picture.split("</text>").filter_map(|part| part.rsplit_once('>'));
+        let labels: Vec<&str> =
+            texts.map(|(_, text)| text).filter(|text| text.ends_with(['k', 'M'])).collect();
+        assert!(wanted.iter().all(|label| labels.contains(label)), "base {base}: {labels:?}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }

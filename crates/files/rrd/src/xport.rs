@@ -1,8 +1,9 @@
 //! `xport`: series of files, computed columns, one table in XML or JSON.
 //!
 //! - A `DEF` reads the archive that fits the wanted step; finer rows are consolidated to rows of at least that step.
-//! - Each definition has rows of its own step; an expression, and the table, is as fine as the finest of its parts.
-//! - Columns are computed one after the other, in the order of their definitions.
+//! - Each definition has rows of its own step and its own time; an expression, and the table, is as fine as the finest of its
+//!   parts. An expression has the time that all its parts have.
+//! - Columns are computed and shifted one after the other, in the order of the arguments.
 
 mod argument;
 mod definition;
@@ -52,8 +53,21 @@ pub struct Plan {
 struct Named {
     name: String,
     source: Source,
-    /// Seconds by which `SHIFT` moves it where it is exported.
-    shift: i64,
+}
+
+/// A `SHIFT`.
+struct Shift {
+    /// The definition that it moves.
+    of: usize,
+    by: By,
+    /// Definitions that came before it: they have the rows as they were, later ones see them moved.
+    before: usize,
+}
+
+enum By {
+    Seconds(i64),
+    /// The value of the definition with this index.
+    Value(usize),
 }
 
 enum Source {
@@ -70,6 +84,8 @@ struct Column {
     step: u64,
     start: i64,
     values: Vec<f64>,
+    /// The time that is wanted of it.
+    span: (i64, i64),
     /// How several rows that fall on one row of the table are consolidated.
     reduce: Function,
     /// Seconds that its rows are to have at least.
@@ -82,8 +98,8 @@ pub struct Script {
     names: Vec<Named>,
     /// Index and legend.
     exports: Vec<(usize, String)>,
-    /// `SHIFT`s by another definition's value.
-    shifts: Vec<(usize, usize)>,
+    /// In the order of the arguments.
+    shifts: Vec<Shift>,
 }
 
 /// Builds the table of `DEF:`, `CDEF:`, `VDEF:`, `SHIFT:` and `XPORT:` arguments.
@@ -131,7 +147,7 @@ impl Script {
             "DEF" => {
                 let taken = |name: &str| self.find(name).is_some();
                 let (name, wanted) = definition::parse(&mut argument, plan, taken)?;
-                self.names.push(Named { name, source: Source::Wanted(wanted), shift: 0 });
+                self.names.push(Named { name, source: Source::Wanted(wanted) });
             }
             "CDEF" => self.expression(argument.name()?)?,
             "VDEF" => self.value(argument.name()?)?,
@@ -150,16 +166,9 @@ impl Script {
     /// When the value of a `VDEF` occurred, for those that occur at a time.
     pub fn moment(&self, index: usize, columns: &[Rows]) -> Option<i64> {
         match &self.names[index].source {
-            Source::Value(aggregate, of) => aggregate.moment(&columns[*of]),
+            // Its own start: a later `SHIFT` has moved that of the series.
+            Source::Value(aggregate, of) => aggregate.moment(columns[index].start, &columns[*of]),
             _ => None,
-        }
-    }
-
-    /// Seconds by which `SHIFT` moves the definition.
-    pub fn shift_of(&self, index: usize, columns: &[Rows]) -> i64 {
-        match self.shifts.iter().rev().find(|(moved, _)| *moved == index) {
-            Some((_, by)) => number::as_long(columns[*by].values.first().copied().unwrap_or(0.0)),
-            None => self.names[index].shift,
         }
     }
 
@@ -169,10 +178,67 @@ impl Script {
     /// An expression cannot be computed.
     pub fn columns(&self, plan: &Plan) -> Result<Vec<Rows>> {
         let mut columns: Vec<Rows> = vec![];
-        for named in &self.names {
-            columns.push(named.source.rows(&columns, plan)?);
+        let mut moved = vec![0; self.names.len()];
+        let mut shifts = self.shifts.iter().peekable();
+        for index in 0..=self.names.len() {
+            while let Some(shift) = shifts.next_if(|shift| shift.before <= index) {
+                shift.apply(&mut columns, &mut moved);
+            }
+            if index < self.names.len() {
+                columns.push(self.rows(index, &columns, plan)?);
+            }
         }
         Ok(columns)
+    }
+
+    /// The rows of a definition; `before` has those that it may name.
+    fn rows(&self, index: usize, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        match &self.names[index].source {
+            // BUG if there is one: all were read.
+            Source::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
+            Source::Series(column) => {
+                let grid = Grid::checked(column.reduced_step(), column.span)?;
+                let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
+                Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
+            }
+            Source::Value(aggregate, of) => {
+                let Rows { start, step, values } = &before[*of];
+                let values = vec![aggregate.of(values, *step); values.len().max(1)];
+                Ok(Rows { start: *start, step: *step, values })
+            }
+            Source::Expression(program) => self.computed(program, before, plan),
+        }
+    }
+
+    /// The rows of an expression, as fine as the finest of what it names, over the time that all of it has.
+    fn computed(&self, program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
+        let used: Vec<usize> = names.map(|node| node.variable).collect();
+        let series: Vec<&Rows> = self.steps_of(program).map(|index| &before[index]).collect();
+        let grid = Grid::common(&series)?;
+        let column = |(index, rows): (usize, &Rows)| match (used.contains(&index), self.is_value(index)) {
+            (true, false) => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
+            (true, true) => vec![rows.values.first().copied().unwrap_or(UNKNOWN); grid.held],
+            (false, _) => vec![],
+        };
+        let columns: Vec<Vec<f64>> = before.iter().enumerate().map(column).collect();
+        let mut values: Vec<f64> = Vec::with_capacity(grid.held);
+        let mut variables = vec![UNKNOWN; before.len()];
+        for row in 0..grid.held {
+            let time = grid.end(row);
+            used.iter().for_each(|&index| variables[index] = columns[index][row]);
+            let place = Series {
+                time,
+                offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
+                step: grid.step,
+                row,
+                previous: values.last().copied().unwrap_or(UNKNOWN),
+                columns: &columns,
+            };
+            let moment = Moment { variables: &variables, now: plan.now, series: Some(place) };
+            values.push(program.evaluate(&moment).map_err(Error::Refused)?);
+        }
+        Ok(Rows { start: grid.start, step: grid.step, values })
     }
 
     /// Reads the rows of each definition.
@@ -208,7 +274,7 @@ impl Script {
         if self.find(name).is_some() {
             return refused(format!("trying to reuse vname {name}"));
         }
-        self.names.push(Named { name: name.into(), source, shift: 0 });
+        self.names.push(Named { name: name.into(), source });
         Ok(())
     }
 
@@ -300,37 +366,32 @@ impl Script {
         }
         let Some(by) = by.or_else(|| argument.next_value()) else { return refused("No shift given") };
         let by = by.as_str();
-        match (number::read(by), self.find(by)) {
-            (_, Some(by)) if matches!(self.names[by].source, Source::Value(..)) => {
-                self.shifts.push((index, by))
-            }
+        let by = match (number::read(by), self.find(by)) {
+            (_, Some(by)) if matches!(self.names[by].source, Source::Value(..)) => By::Value(by),
             (_, Some(_)) => {
                 return refused(format!("Offset cannot be a (C)DEF: '{by}' in line '{line}'\n"));
             }
-            (Reading::Whole(seconds), None) => self.names[index].shift = number::as_long(seconds),
+            (Reading::Whole(seconds), None) => By::Seconds(number::as_long(seconds)),
             _ => return refused(format!("error parsing number {by}")),
-        }
+        };
+        self.shifts.push(Shift { of: index, by, before: self.names.len() });
         Ok(())
     }
 
-    fn table(mut self, plan: &Plan) -> Result<Table> {
+    fn table(self, plan: &Plan) -> Result<Table> {
         let columns = self.columns(plan)?;
         // As in rrdtool: errors of expressions come first.
         if self.exports.is_empty() {
             return refused("no XPORT found, nothing to do");
         }
-        for (index, by) in self.shifts {
-            self.names[index].shift = number::as_long(columns[by].values.first().copied().unwrap_or(0.0));
-        }
         let steps = self.exports.iter().map(|(index, _)| columns[*index].step);
-        let grid = Grid::new(steps.reduce(common).unwrap_or(1), plan);
+        let grid = Grid::new(steps.reduce(common).unwrap_or(1), (plan.start, plan.end));
         let signed = grid.step as i64;
         let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
         check_rows(((end - grid.start) / signed).saturating_mul(self.exports.len() as i64))?;
         let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0).max(1);
         let export = |(index, _): &(usize, String)| {
-            let by = self.names[*index].shift / signed;
-            let row = |row: i64| columns[*index].at(grid.start + (row.saturating_sub(by) + 1) * signed);
+            let row = |row: i64| columns[*index].at(grid.start + (row + 1) * signed);
             (0..rows as i64).map(row).collect()
         };
         let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
@@ -339,55 +400,20 @@ impl Script {
     }
 }
 
-impl Source {
-    /// The rows of a definition; `before` has those that it may name.
-    fn rows(&self, before: &[Rows], plan: &Plan) -> Result<Rows> {
-        match self {
-            // BUG if there is one: all were read.
-            Self::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
-            Self::Series(column) => {
-                let grid = Grid::checked(column.reduced_step(), plan)?;
-                let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
-                Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
-            }
-            Self::Value(aggregate, of) => {
-                let Rows { start, step, values } = &before[*of];
-                let values = vec![aggregate.of(values, *step); values.len()];
-                Ok(Rows { start: *start, step: *step, values })
-            }
-            Self::Expression(program) => computed(program, before, plan),
-        }
-    }
-}
-
-/// The rows of an expression, as fine as the finest of what it names.
-fn computed(program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
-    let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
-    let used: Vec<usize> = names.map(|node| node.variable).collect();
-    let step = used.iter().map(|index| before[*index].step).reduce(common);
-    let grid = Grid::checked(step.unwrap_or(1), plan)?;
-    let column = |(index, rows): (usize, &Rows)| match used.contains(&index) {
-        true => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
-        false => vec![],
-    };
-    let columns: Vec<Vec<f64>> = before.iter().enumerate().map(column).collect();
-    let mut values: Vec<f64> = Vec::with_capacity(grid.held);
-    let mut variables = vec![UNKNOWN; before.len()];
-    for row in 0..grid.held {
-        let time = grid.end(row);
-        used.iter().for_each(|&index| variables[index] = columns[index][row]);
-        let place = Series {
-            time,
-            offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
-            step: grid.step,
-            row,
-            previous: values.last().copied().unwrap_or(UNKNOWN),
-            columns: &columns,
+impl Shift {
+    /// Moves the rows; `moved` has by how many seconds each definition is moved already. As in rrdtool, a later `SHIFT` takes the
+    /// place of an earlier one, and rows move by whole rows.
+    fn apply(&self, columns: &mut [Rows], moved: &mut [i64]) {
+        let seconds = match self.by {
+            By::Seconds(seconds) => seconds,
+            By::Value(by) => number::as_long(columns[by].values.first().copied().unwrap_or(0.0)),
         };
-        let moment = Moment { variables: &variables, now: plan.now, series: Some(place) };
-        values.push(program.evaluate(&moment).map_err(Error::Refused)?);
+        let rows = &mut columns[self.of];
+        let step = rows.step.clamp(1, STEP_MAX) as i64;
+        let seconds = seconds / step * step;
+        rows.start = rows.start.saturating_sub(moved[self.of]).saturating_add(seconds);
+        moved[self.of] = seconds;
     }
-    Ok(Rows { start: grid.start, step: grid.step, values })
 }
 
 impl Plan {
@@ -421,7 +447,8 @@ fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
     };
     let width = rrd.header.sources().len();
     let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    Ok(Column { step: fetched.step, start: fetched.start, values, reduce: *reduce, least })
+    let span = (wanted.start, wanted.end);
+    Ok(Column { step: fetched.step, start: fetched.start, values, span, reduce: *reduce, least })
 }
 
 impl Column {
@@ -430,7 +457,8 @@ impl Column {
         let least = wanted.step.max(plan.least_step());
         let seconds = u64::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(0);
         let step = seconds.clamp(1, STEP_MAX);
-        Column { step, start: wanted.start, values: vec![UNKNOWN], reduce: wanted.reduce, least }
+        let (span, reduce) = ((wanted.start, wanted.end), wanted.reduce);
+        Column { step, start: wanted.start, values: vec![UNKNOWN], span, reduce, least }
     }
 
     /// Seconds of the rows made of these.

@@ -67,13 +67,19 @@ impl Captured {
             .try_for_each(|(number, file)| file.fill(folder, number, self.filled_for()))
     }
 
-    /// Its arguments from `start` to `end`.
+    /// Its arguments from `start` to `end`; some also draw the time of the same length that ended at `start`.
     pub fn spanning(&self, start: u64, end: u64) -> Vec<String> {
         let put = |line: &String| match line.as_str() {
             "START" => start.to_string(),
             "END" => end.to_string(),
             line => {
                 let line = line.replace("=START", &format!("={start}")).replace("=END", &format!("={end}"));
+                let line = line.replace("=BEFORE", &format!("={}", start.saturating_sub(end - start)));
+                let line = if line.starts_with("SHIFT:") {
+                    line.replace(":PERIOD", &format!(":{}", end - start))
+                } else {
+                    line
+                };
                 line.replace("VRULE:END", &format!("VRULE:{end}"))
             }
         };

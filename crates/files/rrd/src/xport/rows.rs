@@ -1,6 +1,5 @@
 //! Rows of one step and where they lie in time; reads nothing and computes nothing.
 
-use super::Plan;
 use crate::error::{Result, refused};
 use crate::number::UNKNOWN;
 
@@ -35,19 +34,32 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub fn new(step: u64, plan: &Plan) -> Self {
+    /// The rows from a time to another.
+    pub fn new(step: u64, (from, to): (i64, i64)) -> Self {
         let step = step.max(1);
         let signed = step as i64;
-        let start = plan.start - plan.start.rem_euclid(signed);
-        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
+        let start = from - from.rem_euclid(signed);
+        let reach = to - to.rem_euclid(signed) + signed;
         Self { start, step, held: usize::try_from((reach - start) / signed).unwrap_or(0).max(1) }
     }
 
     /// The same, if it has not too many rows.
-    pub fn checked(step: u64, plan: &Plan) -> Result<Self> {
-        let grid = Self::new(step, plan);
-        check_rows(i64::try_from(grid.held).unwrap_or(i64::MAX))?;
-        Ok(grid)
+    pub fn checked(step: u64, span: (i64, i64)) -> Result<Self> {
+        Self::new(step, span).bounded()
+    }
+
+    /// Rows over the time that all of these series have; there may be none.
+    pub fn common(series: &[&Rows]) -> Result<Self> {
+        let step = series.iter().map(|rows| rows.step).reduce(common).unwrap_or(1).max(1);
+        let start = series.iter().map(|rows| rows.start).max().unwrap_or(0);
+        let end = series.iter().map(|rows| rows.reach()).min().unwrap_or(start);
+        let held = usize::try_from(end.saturating_sub(start) / step as i64).unwrap_or(0);
+        Self { start, step, held }.bounded()
+    }
+
+    fn bounded(self) -> Result<Self> {
+        check_rows(i64::try_from(self.held).unwrap_or(i64::MAX))?;
+        Ok(self)
     }
 
     /// Where a row ends.
@@ -67,6 +79,11 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Where the last row ends.
+    fn reach(&self) -> i64 {
+        self.start.saturating_add_unsigned(self.step.saturating_mul(self.values.len() as u64))
+    }
+
     /// The row in which the moment `end` lies; a row contains its end, and not its begin.
     pub fn at(&self, end: i64) -> f64 {
         let row = end.saturating_sub(self.start).saturating_sub(1).div_euclid(self.step as i64);

@@ -65,8 +65,9 @@ impl Aggregate {
         }
     }
 
-    /// When its value occurred: the row's end, except that of the first value, where rrdtool tells the row's begin.
-    pub fn moment(self, rows: &Rows) -> Option<i64> {
+    /// When its value occurred, if the first row began at `start`: the row's end, except that of the first value, where rrdtool
+    /// tells the row's begin.
+    pub fn moment(self, start: i64, rows: &Rows) -> Option<i64> {
         let values = &rows.values;
         let (row, ends) = match self {
             Self::Maximum | Self::Minimum => (self.extreme(values)?, 1),
@@ -74,7 +75,7 @@ impl Aggregate {
             Self::Last => (values.iter().rposition(|value| !value.is_nan())?, 1),
             _ => return None,
         };
-        Some(rows.start + (row as i64 + ends) * rows.step as i64)
+        Some(start.saturating_add((row as i64 + ends) * rows.step as i64))
     }
 
     /// The row with the largest or the smallest value. As in rrdtool, an infinite one counts only if it is the first.

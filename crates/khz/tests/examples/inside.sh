@@ -34,11 +34,13 @@ for = "2s"
 output = "params.khzt"
 P
 
-# Files of rrdtool's kind, with the data sources that the examples name.
-khz rrd create load.rrd --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
-khz rrd update load.rrd N:0.52
-khz rrd create eth0.rrd --step 300 DS:in:DERIVE:600:0:U DS:out:DERIVE:600:0:U RRA:AVERAGE:0.5:1:600 RRA:MAX:0.5:12:800
-khz rrd update eth0.rrd N:1000:2000
+# Files of rrdtool's kind, with the data sources that the examples name: some minutes, and a day and a half.
+now=$(date +%s)
+khz rrd create load.rrd --start $((now - 600)) --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
+khz rrd update load.rrd $(for second in $(seq $((now - 595)) 5 $now); do echo "$second:0.$((second % 90 + 10))"; done)
+khz rrd create eth0.rrd --start $((now - 130000)) --step 300 DS:in:DERIVE:600:0:U DS:out:DERIVE:600:0:U \
+    RRA:AVERAGE:0.5:1:600 RRA:MAX:0.5:12:800
+khz rrd update eth0.rrd $(for second in $(seq $((now - 129900)) 300 $now); do echo "$second:$((second * 1000)):$((second * 200))"; done)
 
 until_it() { for _ in $(seq 300); do "$@" > /dev/null 2>&1 && return; sleep 0.2; done; echo "in vain: $*"; exit 1; }
 begin() { "$@" > "/lab/place/${RANDOM}.log" 2>&1 < /dev/null & }

@@ -72,43 +72,45 @@ pub fn selector(text: &str) -> Result<Vec<Matcher>, QueryError> {
 ///
 /// If the text is no query.
 pub fn metric_names(text: &str) -> Result<Vec<String>, QueryError> {
-    let mut names = Names::default();
-    walk_expr(&mut names, &parse(text)?)?;
-    Ok(names.0)
+    let mut names = Vec::new();
+    each(&parse(text)?, |part| match part {
+        Expr::VectorSelector(selector) => add_name(&mut names, selector),
+        Expr::MatrixSelector(range) => add_name(&mut names, &range.vs),
+        _ => Ok(()),
+    })?;
+    Ok(names)
 }
 
-/// Collects names.
-#[derive(Default)]
-struct Names(Vec<String>);
+fn add_name(names: &mut Vec<String>, selector: &VectorSelector) -> Result<(), QueryError> {
+    for matcher in plan::matchers(selector)? {
+        let is_name = matcher.name == METRIC_NAME && matches!(matcher.operator, Operator::Equal);
+        if is_name && !names.contains(&matcher.value) {
+            names.push(matcher.value);
+        }
+    }
+    Ok(())
+}
 
-impl ExprVisitor for Names {
-    type Error = QueryError;
+/// Calls `visit` with each part of an expression, in the order of the text.
+fn each<E>(expression: &Expr, visit: impl FnMut(&Expr) -> Result<(), E>) -> Result<(), E> {
+    walk_expr(&mut Each(visit), expression).map(drop)
+}
 
-    fn pre_visit(&mut self, expression: &Expr) -> Result<bool, QueryError> {
-        match expression {
-            Expr::VectorSelector(selector) => self.selector(selector)?,
-            Expr::MatrixSelector(range) => self.selector(&range.vs)?,
-            // The walk leaves parameters out, as the number of `topk`.
-            Expr::Aggregate(aggregate) => {
-                if let Some(parameter) = &aggregate.param {
-                    walk_expr(self, parameter)?;
-                }
-            }
-            _ => {}
+/// Visits parts.
+struct Each<F>(F);
+
+impl<E, F: FnMut(&Expr) -> Result<(), E>> ExprVisitor for Each<F> {
+    type Error = E;
+
+    fn pre_visit(&mut self, expression: &Expr) -> Result<bool, E> {
+        (self.0)(expression)?;
+        // The walk leaves parameters out, as the number of `topk`.
+        if let Expr::Aggregate(aggregate) = expression
+            && let Some(parameter) = &aggregate.param
+        {
+            walk_expr(self, parameter)?;
         }
         Ok(true)
-    }
-}
-
-impl Names {
-    fn selector(&mut self, selector: &VectorSelector) -> Result<(), QueryError> {
-        for matcher in plan::matchers(selector)? {
-            let is_name = matcher.name == METRIC_NAME && matches!(matcher.operator, Operator::Equal);
-            if is_name && !self.0.contains(&matcher.value) {
-                self.0.push(matcher.value);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Texts of a query that are no UTF-8. Prometheus' strings are bytes, and `"\xff"` is one of them; ours are characters. A
 //! byte that belongs to no character becomes a character that nothing else uses, so that it equals only itself.
 
-use super::tokens::{Kind, tokens};
+use super::tokens::{Kind, Token, rewritten};
 
 /// The first of 256 such characters; they are for private use and mean nothing to anybody.
 const FIRST: u32 = 0x10_ff00;
@@ -19,31 +19,29 @@ pub(crate) fn is_label_name(name: &str) -> bool {
 /// The query with texts that the parser reads as Prometheus would: escaped bytes are characters, and what stands in backquotes
 /// has escapes. The number of tokens is the same, but not their places.
 pub(super) fn readable(text: &str) -> String {
-    let mut all = String::with_capacity(text.len());
-    let mut copied = 0;
-    for token in tokens(text) {
+    rewritten(text, |tokens, at| {
+        let Token { kind, text, .. } = tokens[at];
         // The parser's crate looks for escapes in backquotes, too.
-        let is_raw = token.text.starts_with('`') && token.text.contains('\\');
-        if token.kind != Kind::Text || !(is_raw || has_escaped_bytes(token.text)) {
-            continue;
-        }
-        let Some(bytes) = unquoted(token.text) else { continue };
-        all.push_str(&text[copied..token.at]);
-        all.push('"');
-        for chunk in bytes.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                match c {
-                    '"' | '\\' => all.extend(['\\', c]),
-                    '\n' => all.push_str("\\n"),
-                    c => all.push(c),
-                }
+        let is_raw = text.starts_with('`') && text.contains('\\');
+        let is_other = kind == Kind::Text && (is_raw || has_escaped_bytes(text));
+        is_other.then(|| unquoted(text)).flatten().map(|bytes| quoted(&bytes))
+    })
+}
+
+/// Bytes as a text in double quotes.
+fn quoted(bytes: &[u8]) -> String {
+    let mut all = String::from("\"");
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => all.extend(['\\', c]),
+                '\n' => all.push_str("\\n"),
+                c => all.push(c),
             }
-            all.extend(chunk.invalid().iter().filter_map(|&byte| char::from_u32(FIRST + u32::from(byte))));
         }
-        all.push('"');
-        copied = token.at + token.text.len();
+        all.extend(chunk.invalid().iter().filter_map(|&byte| char::from_u32(FIRST + u32::from(byte))));
     }
-    all.push_str(&text[copied..]);
+    all.push('"');
     all
 }
 

@@ -1,14 +1,15 @@
-//! Durations in a query's text (`1h30m`): how long they are, and those that the parser's crate cannot read or forgets. In the
-//! place of numbers (`x > 5m`), which Prometheus 3 allows, it makes numbers of them; it refuses `0s` there and as an offset, and leaves
+//! Durations in a query's text (`1h30m`): how long they are, and those that the parser's crate cannot read or forgets. Where
+//! a number may stand (`x > 5m`, in Prometheus 3), it makes numbers of them; it refuses `0s` there and as an offset, and leaves
 //! parts out that do not fit into 32 bits (`5000000000ms`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use promql_parser::parser::Expr;
-use promql_parser::util::{ExprVisitor, display_duration, walk_expr};
+use promql_parser::util::display_duration;
 
-use super::tokens::{Kind, Token, tokens};
+use super::each;
+use super::tokens::{Kind, Token, rewritten, tokens};
 
 /// The units of a duration, in ns, in the order in which they must stand; `ms` before `m`, since both begin alike.
 const UNITS: [(&str, u128); 7] = [
@@ -44,33 +45,29 @@ pub(super) fn is_beyond(text: &str) -> bool {
     read(text).is_some_and(|(nanos, _)| nanos > i64::MAX as u128)
 }
 
-fn duration(text: &str) -> Option<Duration> {
-    let (nanos, _) = read(text)?;
+fn of_nanos(nanos: u128) -> Option<Duration> {
     u64::try_from(nanos).ok().map(Duration::from_nanos)
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    read(text).and_then(|(nanos, _)| of_nanos(nanos))
 }
 
 /// The text with those durations that the parser cannot read in another form.
 pub(super) fn readable(text: &str) -> String {
-    let tokens = tokens(text);
-    let (mut all, mut copied) = (String::with_capacity(text.len()), 0);
-    for (at, token) in tokens.iter().enumerate() {
-        let Some((duration, (_, largest))) = duration(token.text).zip(read(token.text)) else { continue };
-        let is_large = largest > u64::from(u32::MAX);
-        let form = match (is_number(&tokens, at), is_offset(&tokens, at)) {
-            (true, _) if is_large || duration.is_zero() => duration.as_secs_f64().to_string(),
-            (_, true) if duration.is_zero() => String::from("0"),
-            (false, _) if is_large => display_duration(&duration),
-            _ => continue,
-        };
-        all.push_str(&text[copied..token.at]);
-        all.push_str(&form);
-        copied = token.at + token.text.len();
-    }
-    all.push_str(&text[copied..]);
-    all
+    rewritten(text, |tokens, at| {
+        let (nanos, largest) = read(tokens[at].text)?;
+        let (duration, is_large) = (of_nanos(nanos)?, largest > u64::from(u32::MAX));
+        match (is_number(tokens, at), is_offset(tokens, at)) {
+            (true, _) if is_large || duration.is_zero() => Some(duration.as_secs_f64().to_string()),
+            (_, true) if duration.is_zero() => Some(String::from("0")),
+            (false, _) if is_large => Some(display_duration(&duration)),
+            _ => None,
+        }
+    })
 }
 
-/// True for a number, or a duration in the place of one: not in brackets, nor after `offset` or `@`.
+/// True for a number, or a duration that stands for one: not in brackets, nor after `offset` or `@`.
 fn is_number(tokens: &[Token<'_>], at: usize) -> bool {
     let token = tokens[at];
     let is_word = |word: &str| token.kind == Kind::Word && token.text.eq_ignore_ascii_case(word);
@@ -109,32 +106,14 @@ impl Numbers {
 
     /// For each number of the expression, in its order, the duration that it was written as.
     pub(super) fn of_expression(self, expression: &Expr) -> VecDeque<Option<Duration>> {
-        let mut count = Count(0);
+        let mut count = 0;
         // It never fails.
-        let _ = walk_expr(&mut count, expression);
+        let _ = each(expression, |part| {
+            count += usize::from(matches!(part, Expr::NumberLiteral(_)));
+            Ok::<(), ()>(())
+        });
         // A word such as `inf` may be the name of a label: then nothing is known.
-        if count.0 == self.0.len() { self.0 } else { VecDeque::new() }
-    }
-}
-
-/// Counts numbers.
-struct Count(usize);
-
-impl ExprVisitor for Count {
-    type Error = ();
-
-    fn pre_visit(&mut self, expression: &Expr) -> Result<bool, ()> {
-        match expression {
-            Expr::NumberLiteral(_) => self.0 += 1,
-            // The walk leaves parameters out, as the number of `topk`.
-            Expr::Aggregate(aggregate) => {
-                if let Some(parameter) = &aggregate.param {
-                    walk_expr(self, parameter)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(true)
+        if count == self.0.len() { self.0 } else { VecDeque::new() }
     }
 }
 

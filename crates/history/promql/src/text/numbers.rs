@@ -1,21 +1,14 @@
 //! Underscores in numbers (`1_000_000`, `0x_53_AB`), which Prometheus 3 allows and the parser's crate does not know.
 
-use super::tokens::{Kind, tokens};
+use super::tokens::{Kind, Token, rewritten};
 
 /// The text without the underscores that stand between digits of a number. All other underscores stay, and are errors.
 pub(super) fn without_underscores(text: &str) -> String {
-    let mut all = String::with_capacity(text.len());
-    let mut from = 0;
-    for token in tokens(text).iter().filter(|token| token.kind == Kind::Number && token.text.contains('_')) {
-        if !separates(token.text) {
-            continue;
-        }
-        all.push_str(&text[from..token.at]);
-        all.extend(token.text.chars().filter(|c| *c != '_'));
-        from = token.at + token.text.len();
-    }
-    all.push_str(&text[from..]);
-    all
+    rewritten(text, |tokens, at| {
+        let Token { kind, text, .. } = tokens[at];
+        let is_separated = kind == Kind::Number && text.contains('_') && separates(text);
+        is_separated.then(|| text.replace('_', ""))
+    })
 }
 
 /// True if each underscore is between two digits, or after `0x`.

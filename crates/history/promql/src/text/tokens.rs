@@ -54,6 +54,21 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     all
 }
 
+/// The text with other texts for some tokens, as `other` says: it gets all tokens, and the place of one among them.
+pub(super) fn rewritten(text: &str, other: impl Fn(&[Token<'_>], usize) -> Option<String>) -> String {
+    let tokens = tokens(text);
+    let (mut all, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, token) in tokens.iter().enumerate() {
+        if let Some(other) = other(&tokens, at) {
+            all.push_str(&text[copied..token.at]);
+            all.push_str(&other);
+            copied = token.at + token.text.len();
+        }
+    }
+    all.push_str(&text[copied..]);
+    all
+}
+
 /// The length of a quoted text, its quotes included; up to the end if it never ends.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;

@@ -5,7 +5,7 @@ use khz_rrd::error::{Result, refused};
 use crate::format::cut;
 
 /// A conversion: its letter, its milliseconds, and how many make the next larger one; 0: it counts on.
-const PARTS: [(char, f64, f64); 9] = [
+const PARTS: [(char, f64, f64); 10] = [
     ('W', 604_800_000.0, 0.0),
     ('d', 86_400_000.0, 7.0),
     ('D', 86_400_000.0, 0.0),
@@ -15,6 +15,7 @@ const PARTS: [(char, f64, f64); 9] = [
     ('M', 60_000.0, 0.0),
     ('s', 1_000.0, 60.0),
     ('S', 1_000.0, 0.0),
+    ('f', 1.0, 1_000.0),
 ];
 
 /// Decimal places beyond which a double has nothing to say; the others are 0.
@@ -32,7 +33,9 @@ pub fn text(milliseconds: f64, format: &str) -> Result<String> {
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
-        let (conversion, after) = conversion(&rest[at + 1..]).ok_or(()).or_else(|()| wrong())?;
+        let Some((conversion, after)) = conversion(&rest[at + 1..]) else {
+            return refused("Wrong duration format");
+        };
         conversion.put(&mut out, milliseconds.abs());
         rest = after;
     }
@@ -46,10 +49,6 @@ pub fn text(milliseconds: f64, format: &str) -> Result<String> {
 /// It has another.
 pub fn check(format: &str) -> Result<()> {
     text(0.0, format).map(drop)
-}
-
-fn wrong<T>() -> Result<T> {
-    refused("Wrong duration format")
 }
 
 /// `[0]WIDTH[.PLACES]LETTER`.
@@ -71,7 +70,7 @@ fn conversion(text: &str) -> Option<(Conversion, &str)> {
         Some(rest) => number(rest),
         None => (0, rest),
     };
-    let letter = rest.chars().next().filter(|letter| "%f".contains(*letter) || part(*letter).is_some())?;
+    let letter = rest.chars().next().filter(|letter| *letter == '%' || part(*letter).is_some())?;
     Some((Conversion { has_zeros, width, places, letter }, &rest[letter.len_utf8()..]))
 }
 
@@ -92,7 +91,6 @@ impl Conversion {
         let value = match part(self.letter) {
             Some((size, 0.0)) => milliseconds / size,
             Some((size, within)) => milliseconds / size % within,
-            None if self.letter == 'f' => milliseconds % 1_000.0,
             None => return out.push('%'),
         };
         let mut number = format!("{}", value.trunc());

@@ -100,21 +100,26 @@ impl When {
 }
 
 impl Shift {
+    /// Twice a year an hour has two moments: without years, months and days the calendar is not asked.
+    fn is_of_seconds(&self) -> bool {
+        self.years == 0 && self.months == 0 && self.days == 0
+    }
+
     /// From a moment.
-    fn apply(&self, seconds: i64) -> Option<i64> {
-        if self.years == 0 && self.months == 0 && self.days == 0 {
-            return seconds.checked_add(self.seconds);
-        }
-        local_time::moved(seconds, self.years, self.months, self.days)?.checked_add(self.seconds)
+    fn apply(&self, from: i64) -> Option<i64> {
+        let moved = match self.is_of_seconds() {
+            true => from,
+            false => local_time::moved(from, self.years, self.months, self.days)?,
+        };
+        moved.checked_add(self.seconds)
     }
 
     /// From the clock's time.
     fn apply_now(&self, now: i64) -> Option<i64> {
-        // Twice a year an hour has two moments.
-        if self.years == 0 && self.months == 0 && self.days == 0 {
-            return now.checked_add(self.seconds);
+        match self.is_of_seconds() {
+            true => self.apply(now),
+            false => self.apply_fields(local_time::local(now)?.0),
         }
-        self.apply_fields(local_time::local(now)?.0)
     }
 
     fn apply_fields(&self, mut fields: Fields) -> Option<i64> {

@@ -25,15 +25,7 @@ pub struct Fields {
 
 /// `seconds` since 1970 as local time, with the offset from UTC in seconds and the zone's abbreviation.
 pub fn local(seconds: i64) -> Option<(Fields, i64, String)> {
-    let mut out = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are valid for the call, and localtime_r writes a whole tm when it returns
-    // non-null; std has no access to the local time zone.
-    let tm = unsafe {
-        if libc::localtime_r(&seconds, out.as_mut_ptr()).is_null() {
-            return None;
-        }
-        out.assume_init()
-    };
+    let tm = broken_down(libc::localtime_r, seconds)?;
     let zone = if tm.tm_zone.is_null() {
         String::new()
     } else {
@@ -54,33 +46,6 @@ pub fn local(seconds: i64) -> Option<(Fields, i64, String)> {
 
 /// Seconds since 1970 of local `fields`, normalised; `None` where there is no such time.
 pub fn seconds(fields: &Fields) -> Option<i64> {
-    made(fields, WHAT_IT_IS)
-}
-
-/// The moment that many years, months and days after `seconds`, by the clock of its own day: if that had daylight saving time,
-/// the result is meant in it, too, as rrdtool has it.
-pub fn moved(seconds: i64, years: i64, months: i64, days: i64) -> Option<i64> {
-    let (mut fields, _, _) = local(seconds)?;
-    fields.year = fields.year.checked_add(years)?;
-    fields.month = fields.month.checked_add(months)?;
-    fields.day = fields.day.checked_add(days)?;
-    made(&fields, saving(seconds)?)
-}
-
-/// mktime(3) is to find out whether a time has daylight saving time.
-const WHAT_IT_IS: libc::c_int = -1;
-
-/// 1 if a moment has daylight saving time, else 0.
-fn saving(seconds: i64) -> Option<libc::c_int> {
-    let mut out = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are valid for the call, and localtime_r writes a whole tm when it returns non-null.
-    unsafe {
-        let is_there = !libc::localtime_r(&seconds, out.as_mut_ptr()).is_null();
-        is_there.then(|| out.assume_init().tm_isdst)
-    }
-}
-
-fn made(fields: &Fields, saving: libc::c_int) -> Option<i64> {
     let int = |value: i64| i32::try_from(value).ok();
     // SAFETY: a zeroed tm is a valid tm: its pointer may be null.
     let mut tm: libc::tm = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -90,10 +55,35 @@ fn made(fields: &Fields, saving: libc::c_int) -> Option<i64> {
     tm.tm_hour = int(fields.hour)?;
     tm.tm_min = int(fields.minute)?;
     tm.tm_sec = int(fields.second)?;
-    tm.tm_isdst = saving;
+    tm.tm_isdst = -1;
+    moment(tm)
+}
+
+/// The moment that many years, months and days after `seconds`, by the clock of its own day: if that had daylight saving time,
+/// the result is meant in it, too, as rrdtool has it.
+pub fn moved(seconds: i64, years: i64, months: i64, days: i64) -> Option<i64> {
+    let later = |field: i32, by: i64| i32::try_from(i64::from(field).checked_add(by)?).ok();
+    let mut tm = broken_down(libc::localtime_r, seconds)?;
+    tm.tm_year = later(tm.tm_year, years)?;
+    tm.tm_mon = later(tm.tm_mon, months)?;
+    tm.tm_mday = later(tm.tm_mday, days)?;
+    moment(tm)
+}
+
+fn moment(mut tm: libc::tm) -> Option<i64> {
     // SAFETY: the pointer is valid for the call.
     let seconds = unsafe { libc::mktime(&mut tm) };
     (seconds != -1).then_some(seconds)
+}
+
+/// What the C library has for the fields of a time.
+type FieldsOf = unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm;
+
+fn broken_down(fields_of: FieldsOf, seconds: i64) -> Option<libc::tm> {
+    let mut out = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid for the call, and the function, localtime_r or gmtime_r, writes a whole tm when it
+    // returns non-null; std has no access to the local time zone.
+    unsafe { (!fields_of(&seconds, out.as_mut_ptr()).is_null()).then(|| out.assume_init()) }
 }
 
 /// Bytes that a formatted time may have.
@@ -109,24 +99,15 @@ pub fn format_utc(seconds: i64, format: &[u8]) -> Option<Vec<u8>> {
     formatted(libc::gmtime_r, seconds, format)
 }
 
-/// What the C library has for the fields of a time.
-type FieldsOf = unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm;
-
 fn formatted(fields_of: FieldsOf, seconds: i64, format: &[u8]) -> Option<Vec<u8>> {
-    let mut tm = MaybeUninit::<libc::tm>::zeroed();
+    let tm = broken_down(fields_of, seconds)?;
     // The C library answers 0 for an empty text too, so one letter goes ahead.
     let mut wanted = vec![b'.'];
     wanted.extend(format.iter().copied().filter(|byte| *byte != 0));
     wanted.push(0);
     let mut text = vec![0u8; TEXT_MAX];
-    // SAFETY: both functions write a whole tm when they return non-null, the format ends with a zero byte, and strftime
-    // writes at most the given number of bytes.
-    let length = unsafe {
-        if fields_of(&seconds, tm.as_mut_ptr()).is_null() {
-            return None;
-        }
-        libc::strftime(text.as_mut_ptr().cast(), TEXT_MAX, wanted.as_ptr().cast(), tm.as_ptr())
-    };
+    // SAFETY: the format ends with a zero byte, and strftime writes at most the given number of bytes.
+    let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), TEXT_MAX, wanted.as_ptr().cast(), &tm) };
     if length == 0 {
         return None;
     }

@@ -246,7 +246,7 @@ impl Script {
     /// # Errors
     /// A file cannot be read.
     pub fn read(&mut self, plan: &Plan) -> Result<()> {
-        self.read_with(plan, read)
+        self.read_with(plan, |wanted, plan| rows(&opened(wanted)?, wanted, plan))
     }
 
     /// The same; rows of a file that cannot be read are unknown.
@@ -254,8 +254,8 @@ impl Script {
     /// # Errors
     /// A file has no such source.
     pub fn read_what_is_there(&mut self, plan: &Plan) -> Result<()> {
-        self.read_with(plan, |wanted, plan| match Rrd::open(&text::path(&wanted.path), Access::Read) {
-            Ok(_) => read(wanted, plan),
+        self.read_with(plan, |wanted, plan| match opened(wanted) {
+            Ok(rrd) => rows(&rrd, wanted, plan),
             Err(_) => Ok(Column::unknown(wanted, plan)),
         })
     }
@@ -434,14 +434,17 @@ pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
     Some((argument.name().ok()?.value, daemon))
 }
 
+fn opened(wanted: &Definition) -> Result<Rrd> {
+    Rrd::open(&text::path(&wanted.path), Access::Read)
+}
+
 /// The rows that `wanted` names.
-fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
+fn rows(rrd: &Rrd, wanted: &Definition, plan: &Plan) -> Result<Column> {
     let Definition { path, source, function, reduce, .. } = wanted;
-    let rrd = Rrd::open(&text::path(path), Access::Read)?;
     let least = wanted.step.max(plan.least_step());
     // As in rrdtool: a step of its own chooses the archive, even if it is finer than the rows that are wanted.
     let chooses = if wanted.has_own_step { wanted.step } else { least };
-    let fetched = fetch::fetch(&rrd, *function, wanted.start, wanted.end, chooses)?;
+    let fetched = fetch::fetch(rrd, *function, wanted.start, wanted.end, chooses)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };

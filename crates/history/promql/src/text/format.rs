@@ -112,7 +112,7 @@ impl Part {
         Part { line, shape: Shape::Around { before, inner: Box::new(inner), after } }
     }
 
-    /// Writes it, so many steps to the right.
+    /// Writes it, indented by this many steps.
     fn write(&self, level: usize, all: &mut String) {
         let indent = "  ".repeat(level);
         if self.line.len() <= LINE_BYTES_MAX {

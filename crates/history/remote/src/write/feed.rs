@@ -225,7 +225,7 @@ impl Feed {
         pass
     }
 
-    /// After the hub stood still, nodes are not silent for as long as rows may be late.
+    /// After the hub stood still, nodes are not silent while their rows may still be on their way.
     fn note_standstill(&mut self, now: u64) {
         let before = std::mem::replace(&mut self.last_pass, now);
         if before > 0 && now.saturating_sub(before) > STANDSTILL {
@@ -334,7 +334,7 @@ impl Turn<'_> {
         if !is_behind && self.now >= self.state.heard_from && self.state.is_silent(to, writing.settings) {
             match self.state.is_unheard || (self.has_moved)(self.node) {
                 true => self.state.forget_rows(),
-                false => drop(self.state.end(self.node, writing)),
+                false => self.state.end(self.node, writing),
             }
         }
         Ok(Done { late, removed, is_behind, is_held: held.is_some_and(|held| held <= self.until) })

@@ -138,13 +138,12 @@ impl NodeState {
         }
     }
 
-    /// Ends all series of a node that is silent. Returns false if there are none.
-    pub fn end(&mut self, node: &NodeName, writing: &mut Writing<'_>) -> bool {
-        let Some(last) = self.pace.last().filter(|_| !self.live.is_empty()) else { return false };
+    /// Ends all series of a node that is silent.
+    pub fn end(&mut self, node: &NodeName, writing: &mut Writing<'_>) {
+        let Some(last) = self.pace.last() else { return };
         for live in std::mem::take(&mut self.live) {
             writing.end(node, &live, ms(last) + AFTER_LAST_MS);
         }
-        true
     }
 
     /// True if series must be ended because the node has been silent since its last row.

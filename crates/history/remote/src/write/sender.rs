@@ -28,7 +28,7 @@ pub const REQUESTS_AT_ONCE: usize = 2;
 /// A receiver that finds requests too large gets none with fewer samples than this, unless single ones must be halved.
 const SAMPLES_LEAST: usize = 100;
 
-/// So many requests in a row may be too large: from the largest request down to one series, more than once. A receiver that has
+/// This many requests in a row may be too large: from the largest request down to one series, more than once. A receiver that has
 /// then taken nothing has a wrong setting, and is asked later and later; nothing is lost meanwhile.
 const TOO_LARGE_MAX: usize = 32;
 
@@ -282,8 +282,7 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
                     Counts::add(&counts.retries, 1);
                     self.world.tell(Topic::Waits, &format!("samples wait: {problem}"));
                     counts.measure(self.world.now().0);
-                    // Many senders must not come back at one moment.
-                    let jittered = pause.mul_f64(0.5 + self.world.chance() / 2.0);
+                    let jittered = self.jittered(pause);
                     self.world.pause(wish.map_or(jittered, |wish| wish.max(jittered).min(PAUSE_MAX)));
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
@@ -300,8 +299,13 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
         self.world.tell(Topic::Waits, &format!("samples wait: every request is too large: {problem}"));
         let doublings = u32::try_from(in_vain - 1).unwrap_or(u32::MAX).min(16);
         let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
-        self.world.pause(pause.mul_f64(0.5 + self.world.chance() / 2.0));
+        self.world.pause(self.jittered(pause));
         true
+    }
+
+    /// Many senders must not come back at one moment.
+    fn jittered(&self, pause: Duration) -> Duration {
+        pause.mul_f64(0.5 + self.world.chance() / 2.0)
     }
 
     fn refused(&self, samples: usize, problem: &str) -> Sent {

@@ -8,8 +8,8 @@ use khz_promql::{QueryError, SeriesId, Sink};
 
 use crate::history::History;
 use crate::limits::{
-    PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_STEP_MIN,
-    UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
+    PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_EARLY,
+    UP_STEP_MIN, UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
 };
 use crate::strand::{Pace, Samples};
 
@@ -62,35 +62,45 @@ struct NodeClock {
 /// At which rows `up` has a sample, and so how often it has one while the node is silent.
 #[derive(Debug)]
 struct Beat {
-    /// The least distance between ones.
-    least: i64,
-    /// The last 1 (ms).
+    /// How often it has one at most (ms).
+    step: i64,
+    /// The last row (ms).
     last: Option<i64>,
-    /// The last two distances between ones without a silence between them.
+    /// The last two distances between rows without a silence between them.
     distances: [Option<i64>; 2],
 }
 
 impl Beat {
-    fn new(least: i64) -> Self {
-        Beat { least, last: None, distances: [None; 2] }
+    fn new(step: i64) -> Self {
+        Beat { step, last: None, distances: [None; 2] }
     }
 
-    /// True if `up` has a sample at this row.
+    /// True if `up` has a sample at this row. It depends on the row before it alone, and not on where a query begins.
     fn row(&mut self, time: i64, after_silence: bool) -> bool {
-        let distance = self.last.map(|last| time - last);
-        if !after_silence && distance.is_some_and(|distance| distance < self.least) {
-            return false;
-        }
-        if let Some(distance) = distance.filter(|_| !after_silence) {
-            self.distances = [Some(distance), self.distances[0]];
-        }
-        self.last = Some(time);
-        true
+        let last = self.last.replace(time);
+        let Some(last) = last.filter(|_| !after_silence) else { return true };
+        self.distances = [Some(time - last), self.distances[0]];
+        !self.is_fast(time - last) || last.div_euclid(self.step) < time.div_euclid(self.step)
+    }
+
+    /// True if a row before the selection, which has what comes after this time, may have counted in place of the first one.
+    fn may_have_counted(&self, first: &FirstRows, after: i64) -> bool {
+        let begin = first.at - first.at.rem_euclid(self.step);
+        first.period.is_none_or(|period| self.is_fast(period)) && begin <= after && begin < first.at
+    }
+
+    /// True if rows so far apart are too many.
+    fn is_fast(&self, distance: i64) -> bool {
+        distance < self.step - self.step / UP_EARLY
     }
 
     /// The time between two zeros. A lost row doubles one distance, not both.
-    fn step(&self) -> i64 {
-        self.distances.iter().flatten().min().copied().unwrap_or(UP_STEP_UNKNOWN.max(self.least))
+    fn of_silence(&self) -> i64 {
+        match self.distances.iter().flatten().min() {
+            Some(&distance) if !self.is_fast(distance) => distance,
+            Some(_) => self.step,
+            None => UP_STEP_UNKNOWN.max(self.step),
+        }
     }
 }
 
@@ -102,16 +112,16 @@ pub(crate) struct Clocks {
     after: i64,
     /// ...and nothing after this one.
     end: i64,
-    /// The least distance between the ones of `up`.
-    least: i64,
+    /// How often `up` has a sample at most (ms).
+    step: i64,
 }
 
 impl Clocks {
     /// Clocks after the one time and up to the other. `has_buckets`: of a part of this time only roll-ups are left, which show a
     /// node once a minute; then rows count as often, since an average must not depend on what is left.
     pub fn between(after: i64, end: i64, has_buckets: bool) -> Self {
-        let least = if has_buckets { UP_STEP_OF_BUCKETS } else { UP_STEP_MIN };
-        Clocks { nodes: HashMap::new(), after, end, least }
+        let step = if has_buckets { UP_STEP_OF_BUCKETS } else { UP_STEP_MIN };
+        Clocks { nodes: HashMap::new(), after, end, step }
     }
 
     /// True if a node has had rows.
@@ -119,8 +129,8 @@ impl Clocks {
         self.nodes.contains_key(node)
     }
 
-    /// Takes rows of a node; `begin` begins its series. If the first ones come late, `earlier` is asked for the time of the last
-    /// row before the selection; if they do not show how often the node sends, `history` is.
+    /// Takes rows of a node; `begin` begins its series. If the first ones come late, or `up` need not have a sample at the first one,
+    /// `earlier` is asked for the time of the last row before the selection; if they do not show how often the node sends, `history` is.
     pub fn rows(
         &mut self,
         (node, times): (&NodeName, &[u64]),
@@ -130,12 +140,16 @@ impl Clocks {
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
         if !self.nodes.contains_key(node) {
-            let mut clock = NodeClock::of(begin(sink)?, self.least);
-            if let Some(first) = FirstRows::of(times).filter(|first| first.are_late(self.after))
+            let mut clock = NodeClock::of(begin(sink)?, self.step);
+            if let Some(first) = FirstRows::of(times)
                 && clock.has(Derived::Up)
+                && (first.are_late(self.after) || clock.beat.may_have_counted(&first, self.after))
                 && let Some(last) = earlier()?
             {
-                clock.away_before(&first, first.silent_after(last).max(self.after + 1), sink)?;
+                match first.are_late(self.after) {
+                    true => clock.away_before(&first, first.silent_after(last).max(self.after + 1), sink)?,
+                    false => clock.beat.last = Some(last).filter(|last| first.at - last < self.step),
+                }
             }
             self.nodes.insert(node.clone(), clock);
         }
@@ -181,7 +195,7 @@ impl Clocks {
                 Some(_) => Ok(()),
             };
         }
-        let mut clock = NodeClock::of(begin(sink)?, self.least);
+        let mut clock = NodeClock::of(begin(sink)?, self.step);
         clock.silent(since, self.end + 1, sink)?;
         clock.pass(sink, true)
     }
@@ -230,9 +244,9 @@ impl FirstRows {
 }
 
 impl NodeClock {
-    fn of(begun: Vec<(Derived, SeriesId)>, least: i64) -> Self {
+    fn of(begun: Vec<(Derived, SeriesId)>, step: i64) -> Self {
         let series = begun.into_iter().map(|(derived, id)| (derived, id, Samples::default())).collect();
-        NodeClock { pace: Pace::default(), beat: Beat::new(least), series }
+        NodeClock { pace: Pace::default(), beat: Beat::new(step), series }
     }
 
     fn has(&self, wanted: Derived) -> bool {
@@ -241,9 +255,7 @@ impl NodeClock {
 
     /// The node was silent from this time on, until its first rows.
     fn away_before(&mut self, first: &FirstRows, from: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
-        let least = self.beat.least;
-        let step = |period: i64| (least + period - 1) / period * period;
-        self.beat.distances[0] = first.period.map(step);
+        self.beat.distances[0] = first.period;
         self.silent(from, first.at, sink)
     }
 
@@ -251,7 +263,7 @@ impl NodeClock {
     fn silent(&mut self, from: i64, before: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
         let of = |wanted| move |(derived, _, _): &&mut (Derived, SeriesId, Samples)| *derived == wanted;
         self.series.iter_mut().filter(of(Derived::Time)).for_each(|(_, _, samples)| samples.end(from));
-        let step = self.beat.step();
+        let step = self.beat.of_silence();
         let mut times = std::iter::successors(Some(from), |time| time.checked_add(step))
             .take_while(|time| *time < before)
             .peekable();

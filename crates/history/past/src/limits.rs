@@ -26,12 +26,13 @@ pub(crate) const HISTORY_ENOUGH: usize = 6;
 /// Earlier rows of a series that are looked at.
 pub(crate) const HISTORY_KEPT: usize = 8;
 /// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
-/// which a node sends. A row a second that comes a little early still counts.
-pub(crate) const UP_STEP_MIN: i64 = 900;
+/// which a node sends. Of faster rows, the first one of each second counts, whatever a query begins with.
+pub(crate) const UP_STEP_MIN: i64 = 1_000;
+/// The same where a part of the time is only in roll-ups, which show once a minute that a node was there.
+pub(crate) const UP_STEP_OF_BUCKETS: i64 = 60_000;
+/// A row that comes earlier than that still counts, if it is early by one part of so many at most.
+pub(crate) const UP_EARLY: i64 = 10;
 
-/// The same where a part of the time is only in roll-ups, which show once a minute that a node was there; a row that comes a
-/// little early still counts.
-pub(crate) const UP_STEP_OF_BUCKETS: i64 = 59_000;
 /// How often it has a 0 (ms) while nobody knows how often the node sends: the usual period.
 pub(crate) const UP_STEP_UNKNOWN: i64 = 1_000;
 /// Samples of one silence that are made at once; a long one has millions.

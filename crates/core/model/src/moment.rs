@@ -61,6 +61,16 @@ pub fn read(text: &str, now: Nanos, zone: Option<Zone<'_>>) -> Result<Nanos, Mom
     nanos.map(|nanos| Nanos(nanos + fraction)).ok_or_else(|| wrong(TOO_FAR))
 }
 
+/// Milliseconds since 1970 of a date and a time with their zone, as RFC 3339 has them, also of those before 1970.
+pub fn milliseconds(text: &str) -> Option<i64> {
+    let (Date::Written(date), fraction, rest) = date_and_time(text)? else { return None };
+    let offset = match rest {
+        "Z" | "z" => 0,
+        offset => offset_seconds(offset)?,
+    };
+    Some((date.as_utc()? - offset) * 1_000 + (fraction / 1_000_000).cast_signed())
+}
+
 /// Seconds since 1970, with at most nine decimal places; `Some(None)`: too many.
 fn seconds(text: &str) -> Option<Option<Nanos>> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

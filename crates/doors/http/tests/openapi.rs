@@ -247,7 +247,8 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?query=node_load1&time=yesterday", 400),
             get("?query=node_load1&limit=-1", 400),
             get("?query=node_load1&lookback_delta=0", 400),
-            get("?query=node_load1&timeout=0", 503),
+            get("?query=node_load1&timeout=0", 400),
+            get("?query=node_load1&timeout=0.000000001", 503),
         ]),
         "/api/v1/query_range" => requests.extend([
             get("?query=node_load1&start=9&end=8&step=1", 400),

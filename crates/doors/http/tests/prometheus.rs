@@ -102,7 +102,9 @@ fn errors_have_prometheus_form_and_status() {
         ("label/%ff/values", 400, "bad_data", "invalid label name: it is no UTF-8"),
         ("query?query=up+@+1e20", 400, "bad_data", "timestamp out of bounds for @ modifier"),
         ("query?query=up+@+-1e16", 400, "bad_data", "timestamp out of bounds for @ modifier"),
-        ("query?query=up&timeout=0", 503, "timeout", "query timed out"),
+        ("query?query=up&timeout=0.000000001", 503, "timeout", "query timed out"),
+        ("query?query=up&timeout=0", 400, "bad_data", "timeout must be positive"),
+        ("query?query=up&timeout=-1", 400, "bad_data", "timeout must be positive"),
     ] {
         let answer = server.get(&format!("/api/v1/{target}"));
         let body = answer.json();
@@ -224,7 +226,7 @@ fn a_listing_ends_with_its_time_and_reads_its_selectors_off_the_thread_of_the_do
         assert_eq!((late.status, &late.json()["errorType"]), (503, &json!("timeout")), "{}", late.body);
     }
     // A wrong selector is seen only when it is its query's turn: nothing is parsed before.
-    let late = server.get("/api/v1/labels?match[]=%7B&timeout=0");
+    let late = server.get("/api/v1/labels?match[]=%7B&timeout=0.000000001");
     assert_eq!((late.status, &late.json()["errorType"]), (503, &json!("timeout")), "{}", late.body);
     node.endless.store(false, Ordering::SeqCst);
     let of = |number: usize| {

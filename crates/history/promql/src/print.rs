@@ -6,8 +6,8 @@ use crate::calendar::Moment;
 use crate::labels::LabelSet;
 use crate::text::byte_of;
 
-/// A number as a label has it: all digits, no exponent.
-pub(crate) fn plain(number: f64) -> String {
+/// A number as a label has it, and Prometheus' HTTP API a scalar: all digits, no exponent.
+pub fn plain(number: f64) -> String {
     if number.is_infinite() {
         return String::from(if number > 0.0 { "+Inf" } else { "-Inf" });
     }

@@ -13,6 +13,7 @@ mod tokens;
 use promql_parser::parser::{Expr, VectorSelector};
 use promql_parser::util::{ExprVisitor, walk_expr};
 
+pub use bytes::shown_text;
 pub(crate) use bytes::{byte_of, is_label_name};
 pub(crate) use positions::{Places, Position, Positions};
 

@@ -2,6 +2,7 @@
 //! Neither the hub nor the store's own threads know of them, so a receiver that is slow or gone costs them nothing.
 
 mod numbers;
+mod opening;
 mod place;
 
 use std::path::Path;
@@ -11,9 +12,10 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use khz_model::{Metric, Nanos, NodeName, Pattern, Repeats, Series, recorded};
-use khz_remote::write::{Counts, Cursors, Feed, Sender, Topic, World};
+use khz_remote::write::{Counts, Feed, Sender, Topic, World};
 use khz_store::range::RangeReader;
 
+use self::opening::Opening;
 use self::place::Place;
 use crate::config::remote::RemoteWrite;
 use crate::role::gatherer;
@@ -39,8 +41,8 @@ impl RemoteWriters {
         RemoteWriters { is_over: Arc::default(), threads: Vec::new(), receivers }
     }
 
-    /// Begins to send rows of the store in this folder. Cursors that are in use or damaged are errors, and so are files of
-    /// secrets that cannot be read.
+    /// Begins to send rows of the store in this folder. Cursors that are in use are errors, and so are files of secrets that
+    /// cannot be read.
     /// `has_moved` says whether a node has gone to another hub.
     pub fn start(
         &mut self,
@@ -57,15 +59,19 @@ impl RemoteWriters {
                     receiver.name
                 );
             }
-            let cursors = Cursors::open(&folder.join(FOLDER), &receiver.name, now());
-            let cursors = cursors.map_err(|error| failed(sentence(&error)))?;
+            let folder = folder.join(FOLDER);
+            let opening = Opening::of(&folder, &receiver.name).map_err(|error| failed(sentence(&error)))?;
             let connections = [Place::new(receiver), Place::new(receiver)];
             let [one, two] = connections.map(|place| place.map_err(&failed));
-            let feed = Feed::new(reader, cursors, receiver.settings.clone(), counts.clone());
-            let feed = feed.asking(Box::new(has_moved.clone()));
+            let connections = [one?, two?];
             let world = Daemon::new(receiver.name.clone(), self.is_over.clone());
-            let sender = Sender::new(feed, [one?, two?], world, counts.clone(), self.is_over.clone());
-            let thread = std::thread::Builder::new().name("remote".into()).spawn(move || sender.run());
+            let (reader, counts, has_moved) = (reader.clone(), counts.clone(), has_moved.clone());
+            let (settings, is_over) = (receiver.settings.clone(), self.is_over.clone());
+            let thread = std::thread::Builder::new().name("remote".into()).spawn(move || {
+                let Some(cursors) = opening.wait(&folder, &world, &counts) else { return };
+                let feed = Feed::new(&reader, cursors, settings, counts.clone()).asking(Box::new(has_moved));
+                Sender::new(feed, connections, world, counts, is_over).run();
+            });
             let thread = thread.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?;
             self.threads.push(thread);
         }

@@ -411,7 +411,7 @@ fn prometheus_3_has_every_sample_once_although_it_was_killed() {
 }
 
 #[test]
-fn a_cursor_that_is_in_use_or_damaged_and_a_hub_without_a_store_are_refused() {
+fn a_cursor_that_is_in_use_and_a_hub_without_a_store_are_refused() {
     let place = Place::new("refused");
     let config = place.file("khz.toml", "[[remote_write]]\nurl = \"http://127.0.0.1:9/w\"\nname = \"vm\"\n");
     let start = |more: &[&str]| {
@@ -424,17 +424,45 @@ fn a_cursor_that_is_in_use_or_damaged_and_a_hub_without_a_store_are_refused() {
     assert!(message.contains("remote_write sends what the store has"), "{message}");
     let (store, folder) = (place.0.join("store"), place.0.join("store/remote"));
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("vm.cursor"), "something\n").unwrap();
-    let store = store.to_str().unwrap();
-    let (code, message) = start(&["--store", store]);
-    assert_eq!(code, Some(2), "{message}");
-    assert!(message.contains("remote_write 'vm': ") && message.contains("vm.cursor, line 1"), "{message}");
-    std::fs::remove_file(folder.join("vm.cursor")).unwrap();
     let held = khz_remote::write::Cursors::open(Path::new(&folder), "vm", Nanos(1)).unwrap();
-    let (code, message) = start(&["--store", store]);
+    let (code, message) = start(&["--store", store.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{message}");
     assert!(message.contains("vm.lock is in use"), "{message}");
     drop(held);
+}
+
+#[test]
+fn a_damaged_cursor_keeps_only_its_own_receiver_waiting() {
+    let place = Place::new("damaged-cursor");
+    let config = place.file(
+        "khz.toml",
+        "[[remote_write]]\nurl = \"http://127.0.0.1:9/w\"\nname = \"bad\"\n[[remote_write]]\nurl = \"http://127.0.0.1:9/w\"\nname = \"good\"\n",
+    );
+    let folder = place.0.join("store/remote");
+    std::fs::create_dir_all(&folder).unwrap();
+    let bad = folder.join("bad.cursor");
+    std::fs::write(&bad, "something\n").unwrap();
+    let mut command = khz(&[
+        "hub",
+        "--config",
+        &config,
+        "--listen",
+        "127.0.0.1:0",
+        "--link-listen",
+        "127.0.0.1:0",
+        "--node",
+        "hub",
+    ]);
+    command.args(["--store", place.0.join("store").to_str().unwrap()]);
+    command.env("KHZ_RUN_DIR", place.0.join("run")).env("KHZ_STATE_DIR", place.0.join("state"));
+    let hub = Running::of(command);
+    until(Duration::from_secs(60), "the good receiver's cursor", || folder.join("good.cursor").exists());
+    assert_eq!(std::fs::read_to_string(&bad).unwrap(), "something\n", "nobody has written it");
+    std::fs::remove_file(&bad).unwrap();
+    until(Duration::from_secs(60), "the hub looks again", || bad.exists());
+    let (code, message) = hub.end("TERM");
+    assert_eq!(code, Some(0), "{message}");
+    assert!(message.contains("remote_write 'bad': nothing is sent to this receiver: "), "{message}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use khz_promql::{Answer, LabelSet, MatrixSeries, Value, VectorSample, put_value};
+use khz_promql::{Answer, LabelSet, MatrixSeries, Value, VectorSample, plain, put_value, shown_text};
 
 use crate::json;
 use crate::pages::{self, Writer};
@@ -140,12 +140,12 @@ async fn write(mut writer: Writer, value: Value, bytes: usize) -> Result<Writer,
     out.push_str(kind);
     out.push_str("\",\"result\":");
     match value {
-        Value::Scalar(time, number) => point(out, time, number),
+        Value::Scalar(time, number) => point_of(out, time, |out| out.push_str(&plain(number))),
         Value::Text(time, text) => {
             out.push('[');
             numbers::time(out, time);
             out.push(',');
-            json::text(out, &text);
+            json::text(out, &shown_text(&text));
             out.push(']');
         }
         Value::Vector(samples) => {
@@ -219,10 +219,14 @@ fn of_labels(labels: &LabelSet) -> usize {
 
 /// `[time,"value"]`
 fn point(out: &mut String, time: i64, value: f64) {
+    point_of(out, time, |out| put_value(out, value));
+}
+
+fn point_of(out: &mut String, time: i64, put_value: impl FnOnce(&mut String)) {
     out.push('[');
     numbers::time(out, time);
     out.push_str(",\"");
-    put_value(out, value);
+    put_value(out);
     out.push_str("\"]");
 }
 
@@ -233,7 +237,7 @@ pub(crate) fn labels_json(out: &mut String, labels: &LabelSet) {
         json::next(out, number);
         json::text(out, name);
         out.push(':');
-        json::text(out, value);
+        json::text(out, &shown_text(value));
     }
     out.push('}');
 }

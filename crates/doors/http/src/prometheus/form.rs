@@ -75,7 +75,15 @@ impl Form {
     pub fn timeout(&self) -> Result<Duration, Failure> {
         let Some(text) = self.get("timeout") else { return Ok(QUERY_TIMEOUT) };
         let ms = times::duration(text).map_err(|problem| Failure::parameter("timeout", problem))?;
-        Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)).min(QUERY_TIMEOUT))
+        // A part of a millisecond is a time, too.
+        let time = match text.parse() {
+            Ok(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+            Err(_) => Duration::from_millis(u64::try_from(ms).unwrap_or(0)),
+        };
+        match time.is_zero() {
+            true => Err(Failure::parameter("timeout", "timeout must be positive")),
+            false => Ok(time.min(QUERY_TIMEOUT)),
+        }
     }
 
     /// What the work on this request needs to know of it.

@@ -1,6 +1,6 @@
 //! Moments and durations as Prometheus reads them: seconds or RFC 3339, seconds or `1h30m`. Times are ms since 1970.
 
-use khz_model::{Nanos, moment};
+use khz_model::moment;
 
 /// The first and last moments that a query may name (ms): Prometheus' are as far away.
 const FARTHEST: f64 = 9_000_000_000_000_000.0;
@@ -23,9 +23,8 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
         _ => {}
     }
     let is_date = text.len() > 10 && text.as_bytes()[4] == b'-' && matches!(text.as_bytes()[10], b'T' | b't');
-    let read = is_date.then(|| moment::read(text, Nanos(0), None).ok()).flatten();
-    let time = read.ok_or_else(|| format!("cannot parse {text:?} to a valid timestamp"))?;
-    Ok((time.0 / 1_000_000).cast_signed())
+    let read = is_date.then(|| moment::milliseconds(text)).flatten();
+    read.ok_or_else(|| format!("cannot parse {text:?} to a valid timestamp"))
 }
 
 /// A moment in ms, as Prometheus rounds it: what is behind the point, by itself, so that its digits are those that were written.
@@ -96,6 +95,11 @@ mod tests {
             ("2025-11-21T01:53:20Z", 1_763_690_000_000),
             ("2025-11-21T01:53:20.123456789Z", 1_763_690_000_123),
             ("2025-11-21T03:53:20+02:00", 1_763_690_000_000),
+            ("1969-12-31T23:59:59Z", -1_000),
+            ("1970-01-01T01:00:00+02:00", -3_600_000),
+            ("1900-03-01T00:00:00Z", -2_203_891_200_000),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000),
+            ("1996-02-29T12:00:00Z", 825_595_200_000),
             (FIRST, -9_000_000_000_000_000),
             (LAST, 9_000_000_000_000_000),
         ] {

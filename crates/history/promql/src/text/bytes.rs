@@ -1,5 +1,7 @@
-//! Texts of a query that are no UTF-8. Prometheus' strings are bytes, and `"\xff"` is one of them; ours are characters. A
+//! Texts of a query that are not UTF-8. Prometheus' strings are bytes, and `"\xff"` is one of them; ours are characters. A
 //! byte that belongs to no character becomes a character that nothing else uses, so that it equals only itself.
+
+use std::borrow::Cow;
 
 use super::tokens::{Kind, Token, rewritten};
 
@@ -23,7 +25,8 @@ pub(super) fn readable(text: &str) -> String {
         let Token { kind, text, .. } = tokens[at];
         // The parser's crate looks for escapes in backquotes, too.
         let is_raw = text.starts_with('`') && text.contains('\\');
-        let is_other = kind == Kind::Text && (is_raw || has_escaped_bytes(text));
+        let is_taken = |c| byte_of(c).is_some();
+        let is_other = kind == Kind::Text && (is_raw || has_escaped_bytes(text) || text.contains(is_taken));
         is_other.then(|| unquoted(text)).flatten().map(|bytes| quoted(&bytes))
     })
 }
@@ -36,13 +39,42 @@ fn quoted(bytes: &[u8]) -> String {
             match c {
                 '"' | '\\' => all.extend(['\\', c]),
                 '\n' => all.push_str("\\n"),
+                // One of the characters for bytes, itself: its own bytes keep it apart from the byte that it would stand for.
+                c if byte_of(c).is_some() => {
+                    all.extend(c.encode_utf8(&mut [0; 4]).bytes().filter_map(of_byte))
+                }
                 c => all.push(c),
             }
         }
-        all.extend(chunk.invalid().iter().filter_map(|&byte| char::from_u32(FIRST + u32::from(byte))));
+        all.extend(chunk.invalid().iter().copied().filter_map(of_byte));
     }
     all.push('"');
     all
+}
+
+/// The character that stands for a byte.
+fn of_byte(byte: u8) -> Option<char> {
+    char::from_u32(FIRST + u32::from(byte))
+}
+
+/// A text or a label's value as an answer shows it, which can only be UTF-8: U+FFFD for each byte that belongs to no character.
+pub fn shown_text(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| byte_of(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match byte_of(c) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    let mut shown = String::with_capacity(text.len());
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        shown.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(shown)
 }
 
 /// The bytes of a text with its quotes; `None` if it does not end, or has an escape that there is not.
@@ -120,6 +152,21 @@ mod tests {
         assert_eq!(readable(r#""\xz" "\9" "\x"#), r#""\xz" "\9" "\x"#);
         let lone = readable(r#""a\xffb""#);
         assert!(lone.chars().any(|c| byte_of(c) == Some(0xff)), "{lone}");
+        assert_eq!(
+            readable("\"\u{10ffff}\""),
+            readable(r#""\xf4\x8f\xbf\xbf""#)
+                .replace('\u{10ffff}', "\u{10fff4}\u{10ff8f}\u{10ffbf}\u{10ffbf}")
+        );
+        for (text, shown) in [
+            (r#""\xff""#, "\"\u{fffd}\""),
+            (r#""é\xe2\x82.""#, "\"é\u{fffd}\u{fffd}.\""),
+            ("\"\u{10ffff}\"", "\"\u{10ffff}\""),
+            ("`\u{10ff41}`", "\"\u{10ff41}\""),
+            (r#""plain""#, r#""plain""#),
+        ] {
+            assert_eq!(shown_text(&readable(text)), shown, "{text}");
+        }
+        assert_ne!(readable(r#""\xff""#), readable("\"\u{10ffff}\""));
         assert!(!is_label_name(&lone) && !is_label_name("") && is_label_name("é.b"));
     }
 }

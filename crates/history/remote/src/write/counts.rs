@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use khz_model::Nanos;
+
 /// What a sender has counted since the start, and how far it is.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -31,6 +33,12 @@ impl Counts {
 
     pub(crate) fn subtract(count: &AtomicU64, less: u64) {
         count.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// Nothing can be sent, and nothing was since this time at least.
+    pub fn waits_since(&self, since: Nanos, now: Nanos) {
+        Self::set(&self.front, since.0);
+        self.measure(now.0);
     }
 
     /// Computes how far the sender is behind.

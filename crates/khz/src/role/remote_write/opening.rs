@@ -34,7 +34,10 @@ impl Opening {
                 Ok(cursors) => return Some(cursors),
                 Err(error) => {
                     let problem = sentence(&error);
-                    world.tell(Topic::Store, &format!("nothing is sent to this receiver: {problem} (khz looks again)"));
+                    world.tell(
+                        Topic::Store,
+                        &format!("nothing is sent to this receiver: {problem} (khz looks again)"),
+                    );
                 }
             }
             world.pause(LOOKED_AGAIN);

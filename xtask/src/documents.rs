@@ -234,7 +234,11 @@ fn every_limit_stands_in_a_page_that_says_what_happens_beyond_it() {
         .filter(|page| !page.ends_with("constants.md") && !page.ends_with("files.md"))
         .map(|page| text(&page))
         .collect();
-    let named: BTreeSet<&str> = pages.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    // Two crates may have limits of one name: then the pages name it twice.
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in pages.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        *named.entry(word).or_default() += 1;
+    }
     let mut files = Vec::new();
     files_below(&step::root().join("crates"), &mut files);
     files.retain(|path| path.ends_with("src/limits.rs"));
@@ -242,8 +246,13 @@ fn every_limit_stands_in_a_page_that_says_what_happens_beyond_it() {
     let mut missing = Vec::new();
     for path in files {
         let code = text(&path);
-        let absent = limits_of(&code).filter(|name| !named.contains(name));
-        missing.extend(absent.map(|name| format!("{}: {name}", path.display())));
+        for name in limits_of(&code) {
+            let left = named.get_mut(name).filter(|left| **left > 0);
+            match left {
+                Some(left) => *left -= 1,
+                None => missing.push(format!("{}: {name}", path.display())),
+            }
+        }
     }
     assert!(missing.is_empty(), "docs/limits.md has no row for these: {missing:#?}");
 }

@@ -74,7 +74,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "listen",
         shape: Shape::List("ADDRESS,..."),
         default: "127.0.0.1:7070",
-        help: "Addresses and ports of the HTTP door; none: only a local socket. Other machines reach it only with TLS, or with --insecure",
+        help: "Addresses and ports of the HTTP door; none: only a local socket. An agent opens it only when this is given. Other machines reach it only with TLS, or with --insecure",
         scope: scope::ALL,
     },
     Setting {

@@ -64,7 +64,7 @@ pub struct DefinitionFlags {
     /// The condition must hold for this long first.
     #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     pub holds: Option<String>,
-    /// What has begun goes on until this expression in PromQL has a value.
+    /// Once the condition has held, rows go on until this expression in PromQL has a value (hysteresis).
     #[arg(long, value_name = "PROMQL", allow_hyphen_values = true)]
     pub unless: Option<String>,
     /// The condition counts if it held in this many of the last rows (--of).

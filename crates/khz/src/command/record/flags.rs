@@ -75,7 +75,7 @@ pub struct RecordFlags {
     /// Connect to a hub on another machine without TLS.
     #[arg(long)]
     pub insecure: bool,
-    /// Record the past: this far back from now, from the rings of this machine, or from the hub of --hub.
+    /// Record the past: this far back from the newest row, from the rings of this machine, or from the hub of --hub.
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command", "from"])]
     pub last: Option<String>,
     /// Record the past out of the store of a hub, from this moment on: '2026-11-21 14:00' (local time), 2026-11-21T14:00:00Z, or -1h.

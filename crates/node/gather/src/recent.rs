@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use khz_model::{Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Pattern, QueryError, Recent};
+use khz_block::Header;
+use khz_model::{Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Pattern, QueryError, Recent, Stamp};
 use khz_ring::{Cursor, Event};
 
 use crate::clock;
@@ -22,11 +23,12 @@ impl RecentRows {
         RecentRows { node, lane, turn }
     }
 
-    /// The blocks in the ring, oldest first, each with the wall clock of its begin.
-    fn blocks(&self) -> impl Iterator<Item = (u64, Nanos)> {
+    /// The blocks in the ring, oldest first, each with the time of its begin. A clock that is set begins a block, so the wall
+    /// clock of a block may be before that of an earlier one, but not within one.
+    fn blocks(&self) -> impl Iterator<Item = (u64, Stamp)> {
         let ring = &self.lane.ring;
         let blocks = std::iter::successors(Some(ring.oldest()), |at| ring.next_block(*at));
-        blocks.filter_map(|at| Some((at, ring.header(at)?.stamp.real())))
+        blocks.filter_map(|at| Some((at, ring.header(at)?.stamp)))
     }
 }
 
@@ -36,10 +38,9 @@ impl Recent for RecentRows {
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {
-        let first = self.blocks().map(|(_, real)| real).min()?;
-        let ring = &self.lane.ring;
-        let newest = self.blocks().last().and_then(|(at, _)| ring.header(at))?;
-        let now = clock::boot().0.saturating_add_signed(newest.stamp.real_offset);
+        let first = self.blocks().map(|(_, begin)| begin.real()).min()?;
+        let (_, newest) = self.blocks().last()?;
+        let now = clock::boot().0.saturating_add_signed(newest.real_offset);
         Some((first, Nanos(now.max(first.0))))
     }
 
@@ -54,13 +55,20 @@ impl Recent for RecentRows {
             return Ok(None);
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut first = self.lane.ring.oldest();
-        for (at, real) in self.blocks() {
-            if real > from {
-                break;
+        let (mut first, mut last, mut before) = (self.lane.ring.oldest(), None, None::<Stamp>);
+        let mut has_first = false;
+        for (at, begin) in self.blocks() {
+            // The block before ends here, by its own wall clock.
+            has_first |= before.is_some_and(|before| Stamp { boot: begin.boot, ..before }.real() > from);
+            if !has_first {
+                first = at;
             }
-            first = at;
+            if begin.real() < to {
+                last = Some(begin.boot);
+            }
+            before = Some(begin);
         }
+        let is_beyond = |block: &Header| last.is_none_or(|last| block.stamp.boot > last);
         let mut columns = PastColumns::new(&self.lane, patterns, first);
         if columns.series.is_empty() {
             return Ok(None);
@@ -72,7 +80,6 @@ impl Recent for RecentRows {
                 Event::Row => {
                     let decoder = cursor.decoder();
                     let real = decoder.stamp().real();
-                    // The wall clock may have been set back, but not by more than a block is long.
                     if (from..to).contains(&real) {
                         let row = columns.row(&self.lane, decoder);
                         readings += row.readings.len();
@@ -82,10 +89,7 @@ impl Recent for RecentRows {
                         }
                     }
                 }
-                // What begins later has later rows.
-                Event::Block if cursor.decoder().header().is_some_and(|block| block.stamp.real() >= to) => {
-                    break;
-                }
+                Event::Block if cursor.decoder().header().is_some_and(is_beyond) => break,
                 Event::Block => {}
                 Event::UpToDate => break,
             }
@@ -99,5 +103,75 @@ impl Recent for RecentRows {
             rate: None,
             last: None,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use khz_model::{Rate, Stamp};
+    use khz_ring::{Label, Ring};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::lane::Lane;
+    use crate::lane_set::LaneSet;
+    use crate::source::Source;
+
+    const SECOND: i64 = 1_000_000_000;
+    /// The wall clock at the start, less the time since boot.
+    const BEGIN: i64 = 1_763_690_000 * SECOND;
+
+    /// A lane of 1 Hz with a row in each second, and the wall clock of each row; at some of them the clock was set.
+    fn lane(steps: &[(u64, i64)]) -> (LaneSet, Vec<u64>) {
+        let root = std::env::temp_dir().join(format!("khz-recent-{}", std::process::id()));
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("proc/loadavg"), "0.01 0.02 0.03 1/100 4242\n").unwrap();
+        let label = Label {
+            node: "n1".into(),
+            lane: "base".into(),
+            number: 0,
+            machine: [1; 16],
+            boot: [2; 16],
+            epoch: 4,
+            created: 5,
+        };
+        let ring = Ring::anonymous(1 << 20, label).unwrap();
+        let mut sources = [Source::file(&root, &khz_parse::loadavg::FILE, Budget::unlimited())];
+        let stamp = |second, real_offset| Stamp { boot: Nanos::from_secs(second), real_offset };
+        let lane = Lane::new(Some(Rate::from_hz(1).unwrap()), vec![Some(Nanos(0))], ring, stamp(0, BEGIN));
+        let mut lanes = LaneSet::new(vec![lane], 1);
+        let (mut room, mut calls, mut times, mut offset) = (Vec::new(), Vec::new(), Vec::new(), BEGIN);
+        for second in 0..400 {
+            offset += steps.iter().filter(|(at, _)| *at == second).map(|(_, by)| by * SECOND).sum::<i64>();
+            let now = stamp(second, offset);
+            sources[0].gather(now, &mut room);
+            lanes.note(0, &sources[0]);
+            lanes[0].record(now, &mut sources, &mut calls, &mut None);
+            times.push(now.real().0);
+        }
+        (lanes, times)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn every_row_of_a_time_is_found_however_the_clock_was_set(
+            steps in prop::collection::vec((0u64..400, -500i64..500), 0..4),
+            asked in prop::collection::vec((-600i64..1_500, 0i64..300), 8),
+        ) {
+            let (lanes, times) = lane(&steps);
+            let rows = RecentRows::new(NodeName::new("n1").unwrap(), lanes[0].view.clone(), Arc::default());
+            for (from, length) in asked {
+                let from = (BEGIN + from * SECOND) as u64;
+                let to = from + (length * SECOND) as u64;
+                let expected: Vec<u64> = times.iter().copied().filter(|time| (from..to).contains(time)).collect();
+                let found = rows.rows(&rows.node, &[Pattern::new("load.1m").unwrap()], Nanos(from), Nanos(to));
+                let found: Vec<u64> = found.unwrap().unwrap().rows.iter().map(|row| row.stamp.real().0).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
     }
 }

@@ -56,30 +56,29 @@ pub(crate) fn seconds(time: u64) -> f64 {
 struct NodeClock {
     pace: Pace,
     beat: Beat,
+    /// The last rows were those that stand for buckets.
+    are_buckets: bool,
     series: Vec<(Derived, SeriesId, Samples)>,
 }
 
-/// At which rows `up` has a sample, and so how often it has one while the node is silent.
+/// At which rows `up` has a sample, and how often it has one while the node is silent.
 #[derive(Debug)]
 struct Beat {
     /// How often it has one at most (ms).
     step: i64,
     /// The last row (ms).
     last: Option<i64>,
-    /// The last two distances between rows without a silence between them.
-    distances: [Option<i64>; 2],
 }
 
 impl Beat {
     fn new(step: i64) -> Self {
-        Beat { step, last: None, distances: [None; 2] }
+        Beat { step, last: None }
     }
 
     /// True if `up` has a sample at this row. It depends on the row before it alone, and not on where a query begins.
     fn row(&mut self, time: i64, after_silence: bool) -> bool {
         let last = self.last.replace(time);
         let Some(last) = last.filter(|_| !after_silence) else { return true };
-        self.distances = [Some(time - last), self.distances[0]];
         !self.is_fast(time - last) || last.div_euclid(self.step) < time.div_euclid(self.step)
     }
 
@@ -94,10 +93,10 @@ impl Beat {
         distance < self.step - self.step / UP_EARLY
     }
 
-    /// The time between two zeros. A lost row doubles one distance, not both.
-    fn of_silence(&self) -> i64 {
-        match self.distances.iter().flatten().min() {
-            Some(&distance) if !self.is_fast(distance) => distance,
+    /// The time between two zeros of a node that sends with this period.
+    fn of_silence(&self, period: Option<i64>) -> i64 {
+        match period {
+            Some(period) if !self.is_fast(period) => period,
             Some(_) => self.step,
             None => UP_STEP_UNKNOWN.max(self.step),
         }
@@ -129,11 +128,11 @@ impl Clocks {
         self.nodes.contains_key(node)
     }
 
-    /// Takes rows of a node; `begin` begins its series. If the first ones come late, or `up` need not have a sample at the first one,
+    /// Takes rows of a node, or what stands for them where only roll-ups are left (`are_buckets`); `begin` begins its series. If the first ones come late, or `up` need not have a sample at the first one,
     /// `earlier` is asked for the time of the last row before the selection; if they do not show how often the node sends, `history` is.
     pub fn rows(
         &mut self,
-        (node, times): (&NodeName, &[u64]),
+        (node, times, are_buckets): (&NodeName, &[u64], bool),
         earlier: impl FnOnce() -> Result<Option<i64>, QueryError>,
         history: &mut History<'_>,
         sink: &mut dyn Sink,
@@ -147,18 +146,28 @@ impl Clocks {
                 && let Some(last) = earlier()?
             {
                 match first.are_late(self.after) {
-                    true => clock.away_before(&first, first.silent_after(last).max(self.after + 1), sink)?,
+                    true => {
+                        let period = match first.period {
+                            None if are_buckets => Some(UP_STEP_OF_BUCKETS),
+                            None => shortest_distance(&history.of_node(node, first.at)?),
+                            period => period,
+                        };
+                        let first = FirstRows { period, ..first };
+                        clock.away_before(&first, first.silent_after(last).max(self.after + 1), sink)?;
+                    }
                     false => clock.beat.last = Some(last).filter(|last| first.at - last < self.step),
                 }
             }
             self.nodes.insert(node.clone(), clock);
         }
         let Some(clock) = self.nodes.get_mut(node) else { return Ok(()) };
+        clock.are_buckets = are_buckets;
         for (row, &nanos) in times.iter().enumerate() {
             let time = milliseconds(nanos);
             let next = times.get(row + 1).map(|next| milliseconds(*next));
             if let Some(first) = clock.pace.doubts(time, next) {
                 clock.pace.learn(&history.of_node(node, first)?);
+                clock.assume_pace(time, next);
             }
             let silent = clock.pace.row(time);
             if let Some(end) = silent {
@@ -205,6 +214,7 @@ impl Clocks {
         for (node, clock) in &mut self.nodes {
             if let Some(first) = clock.pace.doubts(self.end.saturating_add(1), None) {
                 clock.pace.learn(&history.of_node(node, first)?);
+                clock.assume_pace(self.end.saturating_add(1), None);
             }
             if let Some(end) = clock.pace.silent_by(self.end.saturating_add(1)) {
                 clock.silent(end, self.end + 1, sink)?;
@@ -246,24 +256,40 @@ impl FirstRows {
 impl NodeClock {
     fn of(begun: Vec<(Derived, SeriesId)>, step: i64) -> Self {
         let series = begun.into_iter().map(|(derived, id)| (derived, id, Samples::default())).collect();
-        NodeClock { pace: Pace::default(), beat: Beat::new(step), series }
+        NodeClock { pace: Pace::default(), beat: Beat::new(step), are_buckets: false, series }
     }
 
     fn has(&self, wanted: Derived) -> bool {
         self.series.iter().any(|(derived, ..)| *derived == wanted)
     }
 
+    /// Of a time that is only in roll-ups nobody knows rows that would show the period: a node that has a bucket has one a minute, or
+    /// as often as after the silence that ends at this time.
+    fn assume_pace(&mut self, time: i64, next: Option<i64>) {
+        let Some(last) = self.beat.last.filter(|_| self.are_buckets) else { return };
+        let after = next.map(|next| next - time).filter(|period| period * PERIODS_MISSED < time - last);
+        self.pace.assume(after.unwrap_or(UP_STEP_OF_BUCKETS));
+    }
+
     /// The node was silent from this time on, until its first rows.
     fn away_before(&mut self, first: &FirstRows, from: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
-        self.beat.distances[0] = first.period;
-        self.silent(from, first.at, sink)
+        self.silent_with((from, first.at), first.period, sink)
     }
 
     /// The node is silent from this time on, and before that one.
     fn silent(&mut self, from: i64, before: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        self.silent_with((from, before), self.pace.period(), sink)
+    }
+
+    fn silent_with(
+        &mut self,
+        (from, before): (i64, i64),
+        period: Option<i64>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
         let of = |wanted| move |(derived, _, _): &&mut (Derived, SeriesId, Samples)| *derived == wanted;
         self.series.iter_mut().filter(of(Derived::Time)).for_each(|(_, _, samples)| samples.end(from));
-        let step = self.beat.of_silence();
+        let step = self.beat.of_silence(period);
         let mut times = std::iter::successors(Some(from), |time| time.checked_add(step))
             .take_while(|time| *time < before)
             .peekable();
@@ -292,4 +318,9 @@ impl NodeClock {
 /// Milliseconds since 1970, as Prometheus counts.
 pub(crate) fn milliseconds(nanos: u64) -> i64 {
     (nanos / 1_000_000).cast_signed()
+}
+
+/// The shortest time between two of these.
+fn shortest_distance(times: &[i64]) -> Option<i64> {
+    times.windows(2).map(|two| two[1] - two[0]).filter(|distance| *distance > 0).min()
 }

@@ -269,7 +269,7 @@ impl PastSource {
             let Some(node) = group.node() else { return Ok(()) };
             let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
             let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
-            clocks.rows((node, &times), || earlier.of(node), &mut history, sink, begin)
+            clocks.rows((node, &times, bucket.is_some()), || earlier.of(node), &mut history, sink, begin)
         })?;
         clocks.finish(&mut history, sink)?;
         if chosen.derived.contains(&Derived::Up) {

@@ -57,6 +57,18 @@ impl Pace {
         earlier.chain(known.into_iter().flatten()).for_each(|time| _ = self.row(time));
     }
 
+    /// Takes this for the period of a node of which nothing shows one.
+    pub fn assume(&mut self, period: i64) {
+        if self.period().is_none() {
+            self.distances[0] = Some(period);
+        }
+    }
+
+    /// The shorter one of the last two distances: a lost row doubles one, not both.
+    pub fn period(&self) -> Option<i64> {
+        self.distances.iter().flatten().min().copied()
+    }
+
     /// Notes rows at these times (ns), if the node was not silent between any of them; else it returns false, and they are to be noted
     /// one by one. `distances` are the shortest and the longest between these rows, and maybe between others (ms).
     pub fn rows(&mut self, times: &[u64], distances: Option<(i64, i64)>) -> bool {
@@ -87,7 +99,7 @@ impl Pace {
 
     /// When the node fell silent, if it did so before this time. Two rows show its period; before them nobody knows it.
     pub fn silent_by(&self, time: i64) -> Option<i64> {
-        let period = self.distances.iter().flatten().min()?;
+        let period = self.period()?;
         let end = self.last? + (period * PERIODS_MISSED).max(SILENCE_MIN);
         (end < time).then_some(end)
     }

@@ -617,6 +617,51 @@ fn the_samples_of_up_do_not_depend_on_where_a_query_begins() {
 }
 
 #[test]
+fn zeros_of_up_are_as_frequent_as_rows_however_few_of_them_a_query_reads() {
+    for period in [400u64, 1_000, 10_000, 60_000, 120_000] {
+        let step = period.max(1_000) as i64;
+        // Twenty rows, a silence of some periods, and one or more rows after it.
+        let gap = 20 * period + 900_000;
+        for rows_after in [1, 2, 9] {
+            let times = (0..20).chain(0..rows_after).enumerate();
+            let times = times.map(|(n, number)| 100_000 + number * period + if n < 20 { 0 } else { gap });
+            let times: Vec<u64> = times.collect();
+            let (last, end) = (times[19] as i64, times[20] as i64);
+            let lines = vec![(
+                node("n1"),
+                series(&load(), None),
+                times.iter().map(|ms| (*ms, Reading::Present(1))).collect(),
+            )];
+            let (source, _) = source(lines, *times.last().unwrap());
+            for rows in 0..5 {
+                let after = last - rows * period as i64 + period as i64 / 2 - 1;
+                let wanted = [(NAME, "=", "up"), ("instance", "=", "n1")];
+                let all = samples_between(&source, (after, end + 1), &wanted).into_values().next().unwrap();
+                let sample = |text: &str| {
+                    let (time, value) = text.split_once(':').unwrap();
+                    (time.parse::<i64>().unwrap(), value == "0")
+                };
+                let zeros: Vec<i64> = all
+                    .split(' ')
+                    .map(sample)
+                    .filter(|(_, is_zero)| *is_zero)
+                    .map(|(time, _)| time)
+                    .collect();
+                let is_even = zeros.windows(2).all(|two| two[1] - two[0] == step);
+                let count = (end - last) / step;
+                assert!(is_even, "{period} {rows} {rows_after}: {zeros:?}");
+                let late = (3 * step).max(5_000) / step + 1;
+                assert!(
+                    (count - late - 1..=count).contains(&(zeros.len() as i64)),
+                    "{period} {rows} {rows_after}: {} of {count}",
+                    zeros.len()
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_node_that_was_away_when_the_selection_begins_is_down_from_there_on() {
     let lines = |period: u64, last: u64, first: u64| {
         let before = (0..=last).rev().step_by(period as usize).take(50).collect::<Vec<_>>();

@@ -89,7 +89,8 @@ fn has_escaped_bytes(text: &str) -> bool {
         && text
             .as_bytes()
             .windows(2)
-            .any(|two| two[0] == b'\\' && (two[1] == b'x' || two[1].is_ascii_digit()))
+            // The characters for bytes can be written as such, too: `\U0010ff41`.
+            .any(|two| two[0] == b'\\' && (matches!(two[1], b'x' | b'U') || two[1].is_ascii_digit()))
 }
 
 /// The bytes that a text stands for; `None` if an escape is wrong, which the parser then says.
@@ -161,12 +162,14 @@ mod tests {
             (r#""\xff""#, "\"\u{fffd}\""),
             (r#""é\xe2\x82.""#, "\"é\u{fffd}\u{fffd}.\""),
             ("\"\u{10ffff}\"", "\"\u{10ffff}\""),
+            (r#""\U0010ff41""#, "\"\u{10ff41}\""),
             ("`\u{10ff41}`", "\"\u{10ff41}\""),
             (r#""plain""#, r#""plain""#),
         ] {
             assert_eq!(shown_text(&readable(text)), shown, "{text}");
         }
         assert_ne!(readable(r#""\xff""#), readable("\"\u{10ffff}\""));
+        assert_ne!(readable(r#""\xff""#), readable(r#""\U0010ffff""#));
         assert!(!is_label_name(&lone) && !is_label_name("") && is_label_name("é.b"));
     }
 }

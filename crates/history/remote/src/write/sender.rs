@@ -296,7 +296,9 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
         if in_vain == 0 {
             return false;
         }
+        Counts::add(&self.counts.retries, 1);
         self.world.tell(Topic::Waits, &format!("samples wait: every request is too large: {problem}"));
+        self.counts.measure(self.world.now().0);
         let doublings = u32::try_from(in_vain - 1).unwrap_or(u32::MAX).min(16);
         let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
         self.world.pause(self.jittered(pause));
@@ -469,6 +471,7 @@ mod tests {
         let done = sent(answers, usize::MAX, 1.0);
         assert_eq!(done.pauses, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
         assert!(done.is_done && count(&done.counts.sent) > 0);
+        assert_eq!(count(&done.counts.retries), 8, "each of them is told as a request that is sent again");
     }
 
     #[test]

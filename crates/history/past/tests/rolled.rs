@@ -290,6 +290,27 @@ fn where_rows_are_gone_whole_minutes_give_the_same_result() {
 }
 
 #[test]
+fn the_average_of_up_is_a_share_of_time_wherever_a_range_begins() {
+    let world = world(9);
+    let (begin, minute) = ((BEGIN / 1_000_000) as i64, 60_000);
+    // The second node is away from the fifth hour to the seventh one.
+    let (away, back) = (begin + 300 * minute, begin + 420 * minute);
+    for source in [&world.rows, &world.both, &world.minutes, &world.hours] {
+        for before in -3..12 {
+            let (from, at) = (away - before * minute, back + 30 * minute);
+            let text = format!("avg_over_time(up{{instance=\"n1\"}}[{}m])", (at - from) / minute);
+            let found = ask(source, &text, (at, at, minute));
+            let up = (before.max(0) + 30) as f64 / ((at - from) / minute) as f64;
+            // A node that falls silent counts as up for some periods more: three minutes where there are only minutes. After the two
+            // hours it is away for seven minutes once.
+            let (late, hole) = (4.0 / ((at - from) / minute) as f64, 8.0 / ((at - from) / minute) as f64);
+            let share = found[0].1[0].1;
+            assert!((up - hole..up + late + 0.01).contains(&share), "{text}: {share}, not {up}");
+        }
+    }
+}
+
+#[test]
 fn where_rows_are_gone_series_are_there_when_they_were() {
     let world = world(3);
     let begin = (BEGIN / 1_000_000) as i64;

@@ -280,6 +280,11 @@ impl Cursor {
             from = from.max(lane.first_number_since(want.span, served.every));
             Missing::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
         });
+        if let Some(missing) = &mut self.missing {
+            // Hubs want a row a second, of any time.
+            let is_hubs = want.span == Nanos(u64::MAX) && served.period().0 < 2 * Nanos::SECOND.0;
+            missing.waits_for_row = is_hubs && served.every > 1;
+        }
         // Rows that came since the lane was offered are not lost. Of a channel no row is lost that is here, or that the node has.
         let is_from_there = from >= self.expected || self.is_of_channel() && self.missing.is_none();
         self.place = if is_from_there { lane.join_at(served.first_row(from)) } else { lane.join() };

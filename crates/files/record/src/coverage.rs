@@ -9,6 +9,8 @@ const RUNS_MAX: usize = 65_536;
 const SILENCES_MAX: usize = 10_000;
 /// Missed ticks that take this long together are a silence: a machine that is only busy misses fewer.
 const SILENCE: Nanos = Nanos::SECOND;
+/// A silence may be shorter by this part: the row before it may have been late.
+const LATE_PART: u64 = 32;
 /// Rows of a year at 1,000 Hz. Row numbers that are further apart do not belong together.
 const LEAP_MAX: u64 = 1 << 35;
 
@@ -128,7 +130,7 @@ impl Coverage {
     fn pass(&mut self, from: Moment, to: Moment, before: u64) {
         let ticks = ticks_between(from, to);
         self.ticks += ticks;
-        if is_silence(ticks, to.period) {
+        if is_silence_between(from, to, 0, ticks) {
             self.silences_counted += 1;
             if self.silences.len() < SILENCES_MAX {
                 let (ticks, from, period) = (ticks as u64, from.stamp, to.period);
@@ -216,12 +218,27 @@ fn of_hole(before: &Run, after: &Run) -> (i64, Missing) {
         return (0, Missing { gaps: 1, ..Missing::default() });
     }
     let ticks = ticks_between(before.last, after.first) - rows as i64;
-    let silences = is_silence(ticks, after.first.period).into();
+    let silences = is_silence_between(before.last, after.first, rows, ticks).into();
     (ticks, Missing { rows, gaps: 1, ticks: u64::try_from(ticks).unwrap_or(0), silences })
 }
 
 fn is_silence(ticks: i64, period: Nanos) -> bool {
     u64::try_from(ticks).is_ok_and(|ticks| ticks > 0 && ticks.saturating_mul(period.0) >= SILENCE.0)
+}
+
+/// True if the time between two rows, with this many missing between them and these ticks without a row, has a silence. The ticks
+/// alone do not tell: the rows of a lane that is thinned come at any time between two ticks, so that one that is a little late falls
+/// into the next tick but one.
+fn is_silence_between(from: Moment, to: Moment, rows: u64, ticks: i64) -> bool {
+    let period = from.period.max(to.period).0;
+    let passed = to.stamp.boot.since(from.stamp.boot);
+    is_silence(ticks, to.period) && is_long(passed, period.saturating_mul(rows.saturating_add(1)), period)
+}
+
+/// True if this time is longer than rows explain by at least a silence and a tick.
+fn is_long(passed: Nanos, explained: u64, period: u64) -> bool {
+    let silence = period.max(SILENCE.0);
+    passed.0.saturating_sub(explained) >= silence - silence / LATE_PART
 }
 
 /// Ticks between two rows. Ticks are at multiples of the period, by the wall clock; a late row belongs to the tick before
@@ -281,7 +298,9 @@ pub(crate) fn between_epochs<T: Copy>(mut spans: Vec<(T, Span)>) -> Vec<(T, Gap)
 impl Gap {
     /// True for a second and more without a row.
     pub(crate) fn is_silence(&self) -> bool {
+        let passed = self.to.real().since(self.from.real());
         is_silence(i64::try_from(self.ticks).unwrap_or(0), self.period)
+            && is_long(passed, self.period.0, self.period.0)
     }
 
     /// What is missing where the node made no row.
@@ -380,6 +399,32 @@ mod tests {
             );
         }
         assert_eq!(coverage.missing(), missing(0, 0, 0, 0));
+    }
+
+    /// What rows gathered at these times are missing, with one number after the other and a row a second.
+    fn by_second(millis: impl IntoIterator<Item = u64>) -> Missing {
+        let mut coverage = Coverage::default();
+        for (number, at) in millis.into_iter().enumerate() {
+            let stamp = Stamp { boot: Nanos(at * 1_000_000), real_offset: 0 };
+            coverage.row(number as u64, stamp, Nanos::SECOND);
+        }
+        coverage.missing()
+    }
+
+    #[test]
+    fn whichever_row_of_a_number_comes_it_is_no_silence_but_a_node_that_stands_still_is_one() {
+        // One row of ten: of those with one number any may be here, wherever between two ticks the numbers begin.
+        for begins in 0..10 {
+            for (first, second) in (0..100).map(|n| (n / 10, n % 10)) {
+                let row = |number: u64, which: u64| (10 * (number + 5) + begins + which) * 100;
+                let missing = by_second([row(0, 0), row(1, first), row(2, second), row(3, 0)]);
+                assert_eq!(missing, Missing::default(), "{begins} {first} {second}");
+            }
+        }
+        // A node that is busy drops a row now and then; the numbers begin later from then on.
+        assert_eq!(by_second([5_800, 7_100, 8_100, 9_100]).silences, 0);
+        assert_eq!(by_second([5_020, 7_000, 8_000]), missing(0, 0, 1, 1), "the row before was late");
+        assert_eq!(by_second([5_800, 7_800, 8_800]), missing(0, 0, 1, 1));
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod file;
 mod grid;
 mod growth;
 mod jitter;
+mod numbering;
+mod outline;
 mod packing;
 mod recorder;
 mod recording;

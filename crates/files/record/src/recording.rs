@@ -5,27 +5,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use khz_block::trace::{Chunk, LaneHead, Sealed};
+use khz_block::trace::{Chunk, Sealed};
 use khz_block::{Decoder, HEADER_BYTES, Header, SchemaDecoder};
 use khz_model::{Nanos, Series};
 
 use crate::chunks::{Reach, chunks};
+use crate::numbering::{Numbering, ONLY};
+use crate::outline::Outline;
 use crate::reorder::{ReorderBuffer, Waiting};
 use crate::{RecordError, packing, rows};
 
-/// Lanes of one recording: eight for each node of the largest hub.
-const LANES_MAX: usize = 32_768;
-
-/// A lane of the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
-    /// The node.
-    pub node: Arc<str>,
-    /// The lane's name at the node.
-    pub name: Arc<str>,
-    /// Row numbers count within an epoch.
-    pub epoch: u64,
-}
+pub use crate::numbering::Lane;
 
 /// What comes out of a recording: lanes in the order of the files, the blocks of each lane in the order of their rows.
 pub enum Event<'a> {
@@ -79,7 +69,7 @@ impl Recording {
 
     /// Reads everything once. Returns how far each file could be read.
     pub fn read(&self, mut take: impl FnMut(Event<'_>)) -> Result<Vec<(PathBuf, Reach)>, RecordError> {
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes { outline: Outline::of(&self.paths)?, ..Lanes::default() };
         let mut reached = Vec::new();
         for path in &self.paths {
             lanes.begin_file(path);
@@ -98,17 +88,15 @@ impl Recording {
 /// The lanes of a recording, while it is read.
 #[derive(Default)]
 struct Lanes {
-    lanes: Vec<Lane>,
-    places: HashMap<Lane, usize>,
-    /// In the present file: the place of each lane's number, and the schemas that came.
-    numbers: HashMap<u32, usize>,
+    numbering: Numbering,
+    /// The rows of lanes that have not begun.
+    outline: Outline,
+    /// In the present file: the schemas that came.
     schemas: HashMap<(u32, u32), Schema>,
     /// The columns of each lane that were given last.
     given: HashMap<usize, Arc<Vec<Series>>>,
     /// Blocks that came before earlier ones.
     reorder: ReorderBuffer,
-    /// The file's name: the node of a trace with one lane.
-    file_name: String,
 }
 
 #[derive(Default)]
@@ -119,20 +107,23 @@ struct Schema {
     columns: Arc<Vec<Series>>,
 }
 
-/// The number of the lane in a trace with one lane.
-const ONLY: u32 = u32::MAX;
-
 impl Lanes {
     fn begin_file(&mut self, path: &Path) {
-        self.numbers.clear();
+        self.numbering.begin_file(path);
         self.schemas.clear();
         self.given.clear();
-        self.file_name = path.file_stem().map_or_else(|| "node".into(), |name| name.to_string_lossy().into());
     }
 
     fn take(&mut self, chunk: Chunk<'_>, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
         match chunk {
-            Chunk::Sealed(Sealed::Lane(head)) => self.lane(&head, take).map(|_| ()),
+            Chunk::Sealed(Sealed::Lane(head)) => {
+                let (place, is_another) = self.numbering.lane(&head)?;
+                if is_another {
+                    self.schemas.retain(|(number, _), _| *number != head.lane);
+                }
+                self.begin(place, head.period, take);
+                Ok(())
+            }
             Chunk::Sealed(Sealed::Schema { lane, generation, offset, bytes }) => {
                 self.schema(lane, generation, offset, bytes)
             }
@@ -141,10 +132,8 @@ impl Lanes {
             }
             Chunk::Sealed(Sealed::Block { lane, bytes }) => self.block(lane, bytes, take),
             Chunk::Sealed(Sealed::Lost { lane, from, to }) => {
-                let place = self.place(lane)?;
-                self.reorder.lose(place, from, to);
-                take(Event::Lost(place, from, to));
-                self.give_out(place, false, take)
+                take(Event::Lost(self.numbering.place(lane)?, from, to));
+                Ok(())
             }
             Chunk::Sealed(Sealed::Note(note)) => {
                 take(Event::Note(note));
@@ -156,37 +145,21 @@ impl Lanes {
                 self.schema(ONLY, 0, offset, bytes)
             }
             Chunk::Block(bytes) => {
-                if !self.numbers.contains_key(&ONLY) {
-                    let node = std::mem::take(&mut self.file_name);
-                    let period = header_of(bytes)?.period.0;
-                    let head = LaneHead { lane: ONLY, node: &node, name: "trace", epoch: 0, period };
-                    self.lane(&head, take)?;
+                if let (place, Some(period)) = self.numbering.only(bytes)? {
+                    self.begin(place, period, take);
                 }
                 self.block(ONLY, bytes, take)
             }
         }
     }
 
-    fn lane(&mut self, head: &LaneHead<'_>, take: &mut impl FnMut(Event<'_>)) -> Result<usize, String> {
-        let lane = Lane { node: head.node.into(), name: head.name.into(), epoch: head.epoch };
-        let place = match self.places.get(&lane) {
-            Some(&place) => place,
-            None if self.lanes.len() == LANES_MAX => return Err(format!("more than {LANES_MAX} lanes")),
-            None => {
-                self.places.insert(lane.clone(), self.lanes.len());
-                self.lanes.push(lane);
-                self.lanes.len() - 1
-            }
-        };
-        if self.numbers.insert(head.lane, place).is_some_and(|before| before != place) {
-            self.schemas.retain(|(number, _), _| *number != head.lane);
+    /// A lane is announced, for the first time or again.
+    fn begin(&mut self, place: usize, period: u64, take: &mut impl FnMut(Event<'_>)) {
+        let lane = self.numbering.at(place);
+        if place >= self.reorder.lanes() {
+            self.reorder.begin(place, self.outline.take(lane));
         }
-        take(Event::Lane(place, &self.lanes[place], Nanos(head.period)));
-        Ok(place)
-    }
-
-    fn place(&self, lane: u32) -> Result<usize, String> {
-        self.numbers.get(&lane).copied().ok_or_else(|| format!("lane {lane} was never announced"))
+        take(Event::Lane(place, lane, Nanos(period)));
     }
 
     fn schema(&mut self, lane: u32, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -203,7 +176,7 @@ impl Lanes {
 
     fn block(&mut self, lane: u32, bytes: &[u8], take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
         let header = header_of(bytes)?;
-        let place = self.place(lane)?;
+        let place = self.numbering.place(lane)?;
         // A trace of one lane has one schema, whatever the generation in its blocks.
         let generation = if lane == ONLY { 0 } else { header.generation };
         let columns = match self.schemas.get_mut(&(lane, generation)) {
@@ -211,6 +184,8 @@ impl Lanes {
             None => Arc::default(),
         };
         if columns.len() < header.slots as usize {
+            self.reorder.refuse(place, &header);
+            self.give_out(place, false, take)?;
             return Err(format!("a block of {} slots, of which {} are known", header.slots, columns.len()));
         }
         if self.reorder.is_due(place, &header) {
@@ -263,7 +238,8 @@ impl Schema {
     }
 }
 
-fn header_of(bytes: &[u8]) -> Result<Header, String> {
+/// The header of a block.
+pub(crate) fn header_of(bytes: &[u8]) -> Result<Header, String> {
     let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block too short for its header")?;
     Header::from_bytes(head, 0).map_err(|error| error.to_string())
 }

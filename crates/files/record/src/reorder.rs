@@ -1,11 +1,13 @@
-//! Blocks of a lane, put back into the order of their rows: a block that comes after a gap waits until the gap is filled or
-//! lost, within limits.
+//! Blocks of a lane, put back into the order of their rows: a block that comes before older ones waits until these have come, within
+//! limits. Which rows will come is known before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use khz_block::Header;
 use khz_model::Series;
+
+use crate::outline::Rows;
 
 /// Bytes of all waiting blocks: seconds of many nodes, hours of one. Beyond, every waiting block is given out.
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -17,21 +19,31 @@ pub(crate) struct Waiting {
     pub columns: Arc<Vec<Series>>,
 }
 
-impl Waiting {
-    fn end(&self) -> u64 {
-        self.header.first_row.saturating_add(self.header.closed.map_or(0, |(rows, ..)| rows.into()))
-    }
+/// The row after those of a block.
+fn end_of(header: &Header) -> u64 {
+    header.first_row.saturating_add(header.closed.map_or(0, |(rows, ..)| rows.into()))
 }
 
 /// One lane.
 #[derive(Default)]
 struct Lane {
-    /// The next row, after the first has come.
-    expected: Option<u64>,
+    /// Rows that the recording has, without those that were given out.
+    here: Rows,
+    /// The row after the newest that was given out.
+    next: u64,
     /// Blocks that wait, by their first row.
     waiting: BTreeMap<u64, Waiting>,
-    /// Ranges of lost rows: first row and end.
-    lost: BTreeMap<u64, u64>,
+}
+
+impl Lane {
+    /// True if no row before this one is to come.
+    fn is_due(&mut self, row: u64) -> bool {
+        self.here.first_from(self.next).is_none_or(|expected| row <= expected)
+    }
+
+    fn gave(&mut self, header: &Header) {
+        self.next = self.next.max(end_of(header));
+    }
 }
 
 /// The waiting blocks of all lanes.
@@ -42,6 +54,11 @@ pub(crate) struct ReorderBuffer {
 }
 
 impl ReorderBuffer {
+    /// A lane begins, of which the recording has these rows.
+    pub fn begin(&mut self, place: usize, here: Rows) {
+        self.lane(place).here = here;
+    }
+
     fn lane(&mut self, place: usize) -> &mut Lane {
         if self.lanes.len() <= place {
             self.lanes.resize_with(place + 1, Lane::default);
@@ -49,14 +66,12 @@ impl ReorderBuffer {
         &mut self.lanes[place]
     }
 
-    /// True when a block with this header may be given out now: no row before it is expected.
+    /// True when a block with this header is given out now: no row before it is to come.
     pub fn is_due(&mut self, place: usize, header: &Header) -> bool {
-        let rows: u64 = header.closed.map_or(0, |(rows, ..)| rows.into());
         let lane = self.lane(place);
-        lane.pass_lost();
-        let is_due = lane.expected.is_none_or(|expected| header.first_row <= expected);
+        let is_due = lane.is_due(header.first_row);
         if is_due {
-            lane.expected = lane.expected.max(Some(header.first_row.saturating_add(rows)));
+            lane.gave(header);
         }
         is_due
     }
@@ -69,22 +84,20 @@ impl ReorderBuffer {
         self.bytes > WAITING_BYTES_MAX
     }
 
-    /// These rows will not come.
-    pub fn lose(&mut self, place: usize, from: u64, to: u64) {
-        let end = self.lane(place).lost.entry(from).or_insert(to);
-        *end = to.max(*end);
+    /// A block with this header cannot be used: nobody waits for its rows.
+    pub fn refuse(&mut self, place: usize, header: &Header) {
+        self.lane(place).here.remove(header.first_row, end_of(header));
     }
 
-    /// Takes out the next block of a lane, if no row before it is expected; with `all`, in any case.
+    /// Takes out the next block of a lane, if no row before it is to come; with `all`, in any case.
     pub fn take(&mut self, place: usize, all: bool) -> Option<Waiting> {
         let lane = self.lane(place);
-        lane.pass_lost();
         let (&first, _) = lane.waiting.first_key_value()?;
-        if !all && lane.expected.is_some_and(|expected| first > expected) {
+        if !all && !lane.is_due(first) {
             return None;
         }
         let block = lane.waiting.remove(&first)?;
-        lane.expected = lane.expected.max(Some(block.end()));
+        lane.gave(&block.header);
         self.bytes -= block.bytes.len();
         Some(block)
     }
@@ -92,14 +105,5 @@ impl ReorderBuffer {
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
-    }
-}
-
-impl Lane {
-    fn pass_lost(&mut self) {
-        let Some(expected) = &mut self.expected else { return };
-        while let Some(entry) = self.lost.first_entry().filter(|entry| entry.key() <= expected) {
-            *expected = entry.remove().max(*expected);
-        }
     }
 }

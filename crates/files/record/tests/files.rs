@@ -249,6 +249,68 @@ fn between_two_epochs_of_a_lane_the_ticks_of_the_pause_are_missing() {
     assert_eq!(recorder.missing(), missing(10, 1, 30));
 }
 
+/// A number out of a sequence that looks random, below `most`.
+fn random(state: &mut u64, most: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % most
+}
+
+#[test]
+fn whatever_order_the_blocks_of_a_lane_come_in_its_rows_come_out_in_their_order() {
+    let folder = Folder::new();
+    for seed in 0..200u64 {
+        let mut state = seed;
+        // A file or two; a lane of each node, some blocks of which never come, and some are reported lost.
+        let files = [folder.file("a.khzt"), folder.file("b.khzt")];
+        let mut blocks: Vec<(u32, u64)> =
+            (0..3).flat_map(|node| (0..30).map(move |number| (node, number * ROWS_A_BLOCK))).collect();
+        blocks.retain(|_| random(&mut state, 10) > 0);
+        let lost: Vec<(u32, u64)> = (0..3).map(|node| (node, 10 * random(&mut state, 30) as u64)).collect();
+        let reach = [1, 5, 90][random(&mut state, 3)];
+        for at in 0..blocks.len() {
+            let other = (at + random(&mut state, reach)).min(blocks.len() - 1);
+            blocks.swap(at, other);
+        }
+        let cut = random(&mut state, blocks.len());
+        let (first, second) = blocks.split_at(cut);
+        for (path, blocks) in files.iter().zip([first, second]) {
+            let mut recorder = Recorder::create(path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+            for node in 0..3u32 {
+                let name = format!("n{node}");
+                let head = LaneHead { lane: node + 1, node: &name, name: "fast", epoch: 7, period: PERIOD };
+                recorder.lane(&head).unwrap();
+                let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+                encoder.append(&series("a.one"), &mut schema).unwrap();
+                encoder.append(&series("a.two"), &mut schema).unwrap();
+                recorder.schema(node + 1, 1, 0, &schema).unwrap();
+            }
+            for &(node, row) in &lost {
+                // Rows that are lost at one hub may come from another.
+                recorder.lost(node + 1, row, row + ROWS_A_BLOCK).unwrap();
+            }
+            for &(node, row) in blocks {
+                recorder.block(node + 1, &block(node.into(), row)).unwrap();
+            }
+            recorder.finish("{}").unwrap();
+        }
+        let mut came = [const { Vec::new() }; 3];
+        let take = |event: Event<'_>| {
+            if let Event::Block(block) = event {
+                let lane = block.lane;
+                block.rows(|number, _| came[lane].push(number));
+            }
+        };
+        Recording::of(&files).read(take).unwrap();
+        for (node, came) in came.iter().enumerate() {
+            let mut expected: Vec<u64> =
+                blocks.iter().filter(|(of, _)| *of == node as u32).map(|(_, row)| *row).collect();
+            expected.sort_unstable();
+            let rows = expected.into_iter().flat_map(|row| row..row + ROWS_A_BLOCK);
+            assert_eq!(*came, rows.collect::<Vec<_>>(), "seed {seed}, node {node}");
+        }
+    }
+}
+
 #[test]
 fn rows_that_come_at_any_time_are_missing_by_their_numbers_and_never_by_the_clock() {
     let folder = Folder::new();

@@ -53,8 +53,8 @@ impl Cursor {
         // A lane with the same rows may bring what is missing: its reader asks for that.
         let is_same = |served: &ServedLane| wanted.is_some_and(|wanted| wanted.epoch() == served.epoch());
         let goes_on = self.numbers == Numbers::Nodes && before.as_ref().is_some_and(is_same);
-        let missing = self.leave_lane(&mut node).map(|missing| missing.end(self.expected));
-        let missing = missing.filter(|_| !goes_on);
+        let (rest, expected) = (self.rest_of(&node), self.expected);
+        let missing = self.leave_lane(&mut node).filter(|_| !goes_on);
         self.lane = wanted;
         let mut gap = 0;
         let first = wanted.and_then(|served| self.first_of_channel(&node, served.id));
@@ -75,7 +75,12 @@ impl Cursor {
         (self.decoder, self.skipped, self.is_past) = (Decoder::new(), true, false);
         self.columns = Columns::default();
         self.begun &= self.numbers != Numbers::Nodes;
-        missing.into_iter().flatten().for_each(|(from, to)| take(Event::Lost(from, to)));
+        if let Some((served, mut missing)) = before.zip(missing) {
+            for (block, rows) in rest {
+                self.late_rows(served, &mut missing, &block, rows, take);
+            }
+            missing.end(expected).into_iter().for_each(|(from, to)| take(Event::Lost(from, to)));
+        }
         if before.is_some() {
             match self.numbers {
                 Numbers::Nodes => take(Event::Over),

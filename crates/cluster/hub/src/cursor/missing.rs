@@ -1,13 +1,14 @@
 //! Rows that a reader is missing, if it wants every row, late or not: it fetches rows that came late, asks the node to send
-//! again what is not here, and reports what is lost.
+//! again what is not here, and reports what is lost. A row also waits here while an earlier one of the same number may come.
 
 use std::ops::Range;
 
 use khz_block::{Decoder, Step};
 use khz_link::Ranges;
 
-use super::{BYTES_A_READ, Columns, Cursor, Event};
+use super::{BYTES_A_READ, Columns, Cursor, Event, ServedLane};
 use crate::lane::{Block, Lane, Part};
+use crate::node::Node;
 
 /// Which rows a reader has, by the reader's numbers.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Missing {
     settled: Ranges,
     /// The node's first row after the reader came. The node is asked for older rows that are not here.
     asks_before: u64,
+    /// Late rows come after the next row in order: only that tells a hub above that the node is here.
+    pub waits_for_row: bool,
     /// [`crate::lane::Late::changes`] when nothing more could be done.
     done_at: Option<u64>,
 }
@@ -29,7 +32,7 @@ impl Missing {
         have.for_each(|(from, to)| {
             settled.add(from, to);
         });
-        Missing { from, settled, asks_before, done_at: None }
+        Missing { from, settled, asks_before, waits_for_row: false, done_at: None }
     }
 
     /// The reader does not want them any more.
@@ -63,10 +66,19 @@ impl Missing {
     }
 }
 
+/// Rows of the node in a block.
+pub(super) type Rows = (Block, Range<u64>);
+
 /// What to do about some holes.
-#[derive(Default)]
 struct Work {
-    blocks: Vec<(Block, Range<u64>)>,
+    /// Rows of the node that have one number, and the node's first row after the reader came.
+    every: u64,
+    asks_before: u64,
+    /// The node can be asked for rows.
+    can_ask: bool,
+    /// The lane is over: what is not here does not come.
+    is_over: bool,
+    blocks: Vec<Rows>,
     /// Rows of the node that will not come, in order.
     lost: Vec<(u64, u64)>,
     again: Vec<(u64, u64)>,
@@ -90,29 +102,27 @@ impl Cursor {
         else {
             return true;
         };
-        let (changes, is_alive) = (lane.late.changes, lane.alive);
-        let (asks_before, every) = (missing.asks_before, served.every);
-        let mut work = Work::default();
+        if missing.waits_for_row && lane.alive {
+            return true;
+        }
+        let changes = lane.late.changes;
+        let every = served.every;
+        let mut work = Work::new(every, missing.asks_before, node.can_resend());
         for (from, to) in holes {
             if work.until.is_none() {
-                work.take(lane, from * every, to * every, asks_before);
+                work.take(lane, from * every, to * every);
             }
         }
-        if is_alive {
-            for (from, to) in std::mem::take(&mut work.again) {
-                if !node.resend(served.id, from, to) {
-                    work.lose(from, to);
-                }
+        for (from, to) in std::mem::take(&mut work.again) {
+            if !node.resend(served.id, from, to) {
+                work.lose(from, to);
             }
-        } else {
-            // The node cannot be asked now; the lane changes when it can.
-            work.again.clear();
         }
         drop(node);
+        let Some(mut missing) = self.missing.take() else { return true };
         for (block, rows) in std::mem::take(&mut work.blocks) {
-            self.late_rows(&block, rows, take);
+            self.late_rows(served, &mut missing, &block, rows, take);
         }
-        let Some(missing) = &mut self.missing else { return true };
         for (from, to) in work.lost {
             // A reader's number stands for `every` rows of the node: it is lost when all of these are.
             let (from, to) = (from.div_ceil(every), to / every);
@@ -122,11 +132,33 @@ impl Cursor {
             }
         }
         missing.done_at = work.until.is_none().then_some(changes);
+        self.missing = Some(missing);
         work.until.is_none()
     }
 
-    fn late_rows(&mut self, block: &Block, rows: Range<u64>, take: &mut impl FnMut(Event<'_>)) {
-        let (Some(served), Some(missing)) = (self.lane, &mut self.missing) else { return };
+    /// Of numbers that wait for their first row in a lane that is over: the rows that are here. All others were handed out.
+    pub(super) fn rest_of(&self, node: &Node) -> Vec<Rows> {
+        let lane = self.lane.and_then(|served| Some((served.every, node.lanes().get_or_former(served.id)?)));
+        let (Some(missing), Some((every, lane))) = (&self.missing, lane.filter(|&(every, _)| every > 1))
+        else {
+            return Vec::new();
+        };
+        let mut work = Work { is_over: true, ..Work::new(every, missing.asks_before, false) };
+        for (from, to) in missing.settled.holes(missing.from, self.expected) {
+            work.take(lane, from * every, to * every);
+        }
+        work.blocks
+    }
+
+    /// Hands out rows of a block.
+    pub(super) fn late_rows(
+        &self,
+        served: ServedLane,
+        missing: &mut Missing,
+        block: &Block,
+        rows: Range<u64>,
+        take: &mut impl FnMut(Event<'_>),
+    ) {
         let (mut columns, mut decoder, mut skipped) = (Columns::default(), Decoder::new(), true);
         columns.choose(&block.schema, &self.selection);
         let mut bytes = &block.bytes[..];
@@ -148,28 +180,63 @@ impl Cursor {
 }
 
 impl Work {
+    fn new(every: u64, asks_before: u64, can_ask: bool) -> Self {
+        let (blocks, lost, again) = (Vec::new(), Vec::new(), Vec::new());
+        Work { every, asks_before, can_ask, is_over: false, blocks, lost, again, until: None }
+    }
+
     /// Notes what to do about these rows of the node.
-    fn take(&mut self, lane: &Lane, from: u64, to: u64, asks_before: u64) {
-        let (parts, until) = lane.parts(from, to, BYTES_A_READ);
-        self.until = (until < to).then_some(until);
-        for part in parts {
-            match part {
-                Part::Here(block, from, to) => self.blocks.push((block, from..to)),
-                Part::Lost(from, to) => self.lose(from, to),
-                Part::Gone(..) | Part::Never(..) if !lane.alive => {}
-                Part::Never(from, to) => self.again.push((from, to)),
-                // Rows that were here when the reader came are asked for. For later ones the reader was too slow.
-                Part::Gone(from, to) => {
-                    let asked = to.min(asks_before);
-                    if from < asked {
-                        self.again.push((from, asked));
-                    }
-                    if from.max(asked) < to {
-                        self.lose(from.max(asked), to);
-                    }
+    fn take(&mut self, lane: &Lane, from: u64, to: u64) {
+        let mut at = from;
+        while at < to {
+            let (parts, until) = lane.parts(at, to, BYTES_A_READ);
+            parts.into_iter().for_each(|part| self.part(part, lane.alive));
+            // Rows that only wait for others are no work.
+            if until < to && !self.blocks.is_empty() && !self.is_over {
+                self.until = Some(until);
+                return;
+            }
+            at = until;
+        }
+    }
+
+    fn part(&mut self, part: Part, is_alive: bool) {
+        match part {
+            Part::Here(block, from, to) => {
+                let from = self.first_due(from);
+                if from < to {
+                    self.blocks.push((block, from..to));
+                }
+            }
+            Part::Lost(from, to) => self.lose(from, to),
+            // The node cannot be asked now; the lane changes when it can.
+            Part::Gone(..) | Part::Never(..) if !is_alive || self.is_over => {}
+            Part::Never(from, to) => self.ask(from, to),
+            // Rows that were here when the reader came are asked for. For later ones the reader was too slow.
+            Part::Gone(from, to) => {
+                let asked = to.min(self.asks_before);
+                if from < asked {
+                    self.ask(from, asked);
+                }
+                if from.max(asked) < to {
+                    self.lose(from.max(asked), to);
                 }
             }
         }
+    }
+
+    /// The first row from here on that may be handed out. Of the rows that share a number it is always the first one that is not lost,
+    /// whatever came first, and whichever hub hands it out.
+    fn first_due(&self, row: u64) -> u64 {
+        let first = row / self.every * self.every;
+        let is_lost = || self.lost.iter().any(|&(from, to)| from <= first && row <= to);
+        let is_due = first == row || self.is_over || is_lost();
+        if is_due { row } else { first.saturating_add(self.every) }
+    }
+
+    /// The node is asked for these rows; without it they are lost.
+    fn ask(&mut self, from: u64, to: u64) {
+        if self.can_ask { self.again.push((from, to)) } else { self.lose(from, to) }
     }
 
     /// Ranges that touch become one: a number of thinned rows may lie in both.

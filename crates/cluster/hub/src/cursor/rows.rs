@@ -43,7 +43,8 @@ impl Cursor {
     /// Hands out the decoder's row, if the reader wants it.
     fn row(&mut self, take: &mut impl FnMut(Event<'_>)) {
         let Some(served) = self.lane else { return };
-        let number = served.number(self.decoder.next_row() - 1);
+        let row = self.decoder.next_row() - 1;
+        let number = served.number(row);
         let is_first = self.expected == ANY;
         // A node whose numbers leap back this far counts from there now.
         let is_known = !is_first && number < self.expected && self.expected - number <= LEAP_MAX;
@@ -54,13 +55,26 @@ impl Cursor {
         if !is_first {
             self.leap(number, take);
         }
+        if served.first_row(number) < row && !self.columns.are_bare() && self.leaves_to_late(number) {
+            return;
+        }
         let all = !std::mem::replace(&mut self.skipped, false);
         if let Some(missing) = &mut self.missing {
             missing.settle(number, number + 1, take);
+            missing.waits_for_row = false;
         }
         (self.expected, self.last) = (number + 1, Some(self.decoder.stamp()));
         self.is_bare = self.columns.are_bare();
         take(Event::Row(&self.columns, &self.decoder, number, all));
+    }
+
+    /// Another row of this number comes first at the node. A reader that takes late rows gets that one, as it does from every other
+    /// hub, or what is left if it is lost. `false`: this reader takes none.
+    fn leaves_to_late(&mut self, number: u64) -> bool {
+        let Some(missing) = &mut self.missing else { return false };
+        missing.retry();
+        (self.expected, self.skipped, self.is_bare) = (number + 1, true, false);
+        true
     }
 
     /// True if the row of this number was not handed out before.

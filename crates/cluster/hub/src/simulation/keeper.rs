@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use khz_block::{Decoder, Step};
 use khz_follow::{Follower, Lane, Reader, Row, Subscriptions};
 use khz_link::{Held, LaneOffer, Ranges};
-use khz_model::NodeName;
+use khz_model::{Nanos, NodeName};
 
 use super::reader::Interest;
 
@@ -15,6 +15,8 @@ use super::reader::Interest;
 pub struct Kept {
     /// Rows that came or are lost.
     settled: Ranges,
+    /// When each row was gathered.
+    times: BTreeMap<u64, Nanos>,
     pub lost: u64,
 }
 
@@ -28,6 +30,11 @@ impl Kept {
     pub fn missing(&self) -> Vec<(u64, u64)> {
         let (from, to) = self.span();
         self.settled.holes(from, to)
+    }
+
+    /// The first row, and when it was gathered, which was not gathered when its number says.
+    pub fn elsewhere(&self, gathered: impl Fn(u64) -> Nanos) -> Option<(u64, Nanos)> {
+        self.times.iter().map(|(&row, &time)| (row, time)).find(|&(row, time)| time != gathered(row))
     }
 }
 
@@ -55,8 +62,10 @@ impl Keeper {
         self.kept.entry((lane.node.clone(), lane.epoch)).or_default()
     }
 
-    fn came(&mut self, lane: &Offered, row: u64) {
-        let new = self.of(lane).settled.add(row, row + 1);
+    fn came(&mut self, lane: &Offered, row: u64, boot: Nanos) {
+        let kept = self.of(lane);
+        let new = kept.settled.add(row, row + 1);
+        kept.times.insert(row, boot);
         assert_eq!(new, 1, "row {row} of {} in epoch {:x} came twice, or was lost", lane.node, lane.epoch);
     }
 }
@@ -77,7 +86,7 @@ impl Reader for Keeper {
     }
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
-        self.came(&lane.data, row.number());
+        self.came(&lane.data, row.number(), row.stamp().boot);
     }
 
     fn past(&mut self, lane: &mut Lane<Self>, block: &[u8]) {
@@ -85,7 +94,7 @@ impl Reader for Keeper {
         while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(rest) {
             rest = &rest[length..];
             if let Step::Row(_) = step {
-                self.came(&lane.data, decoder.next_row() - 1);
+                self.came(&lane.data, decoder.next_row() - 1, decoder.stamp().boot);
             }
         }
     }

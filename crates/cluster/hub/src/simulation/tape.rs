@@ -117,6 +117,8 @@ pub struct Writer {
     looked: usize,
     seeds: Vec<u64>,
     generation: u32,
+    /// When its first row was due.
+    pub first: Nanos,
     due: Nanos,
 }
 
@@ -144,6 +146,7 @@ impl Writer {
             looked: 0,
             seeds: Vec::new(),
             generation: 1,
+            first: Nanos(now.0.next_multiple_of(period.0)),
             due: Nanos(now.0.next_multiple_of(period.0)),
         }
     }

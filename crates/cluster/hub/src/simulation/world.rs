@@ -85,7 +85,7 @@ pub struct World {
     hubs: Vec<Hub>,
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
-    /// In a tree: readers of the hubs above that want every row.
+    /// In a tree: readers of hubs that want every row.
     keepers: Vec<Reader<Keeper>>,
     /// The hubs above, those further down first.
     above: Vec<Above>,
@@ -161,7 +161,7 @@ impl World {
             readers.push(Reader::new(top, TOP, Role::Reader, 30, now));
         }
         readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
-        let at = [ROOT, TOP].into_iter().filter(|_| is_tree);
+        let at = [ROOT, TOP, LEAF].into_iter().filter(|_| is_tree);
         let keeper = |hub: usize| Reader::new(Keeper::follower(), hub, Role::Reader, 40 + hub as u8, now);
         let mut keepers: Vec<Reader<Keeper>> = at.map(keeper).collect();
         keepers.iter_mut().for_each(|keeper| keeper.ask(Nanos::SECOND, (false, false), "*"));
@@ -843,7 +843,9 @@ impl World {
     fn judge_keepers(&self, agent: &Agent) {
         let (name, base) = (NodeName::new(&agent.node.name).expect("a name"), &agent.node.writers[0]);
         let is_slow = khz_link::Lane::period(&base.lane) == Nanos::SECOND;
-        for keeper in &self.keepers {
+        // What nodes have sent elsewhere, a hub that reads no other one does not have.
+        let has_all = |keeper: &&Reader<Keeper>| keeper.hub != LEAF || agent.hub == LEAF;
+        for keeper in self.keepers.iter().filter(has_all) {
             let kept = &keeper.follower.reader().kept;
             for ((_, epoch), kept) in kept.iter().filter(|((node, _), _)| *node == name) {
                 let what = format!("{name} in epoch {epoch:x} at a reader of hub {}", keeper.hub);
@@ -860,6 +862,12 @@ impl World {
                 );
                 let is_new = end + 3 >= base.rows();
                 assert!(!is_slow || is_new, "{what}: {end} of {} rows", base.rows());
+                // Of the rows that share a number it is the first one that comes, over whichever connections and hubs.
+                let period = khz_link::Lane::period(&base.lane).0;
+                let every = if *epoch == base.lane.epoch { 1 } else { Nanos::SECOND.0 / period };
+                let gathered = |row: u64| Nanos(base.first.0 + row * every * period);
+                let elsewhere = kept.elsewhere(gathered).filter(|_| self.trouble != Trouble::Forgets);
+                assert_eq!(elsewhere, None, "{what}: one row of {every}");
             }
         }
     }

@@ -28,6 +28,8 @@ pub struct Alert {
     pub ended_before: Option<i64>,
     /// When it was resolved; `None` while it fires.
     pub ends_at: Option<i64>,
+    /// It is resolved at this hub only, and went on at another one.
+    pub went_on: bool,
     /// Where people can see its expression; may be empty.
     pub generator_url: String,
 }

@@ -56,6 +56,8 @@ pub struct Alert {
     pub ended_before: Option<i64>,
     /// Since when it fires only because of `keep_firing_for`.
     pub keep_firing_since: Option<i64>,
+    /// It is resolved here only: its nodes had gone to another hub, where it went on. So that was no end of the firing.
+    pub went_on: bool,
 }
 
 impl Alert {
@@ -68,10 +70,10 @@ impl Alert {
         size_of::<Alert>() + labels + annotations
     }
 
-    /// When it was resolved last, as far as that is known.
+    /// When it was resolved last, as far as that is known. That it went on elsewhere is no end.
     pub fn last_end(&self) -> Option<i64> {
         match self.state {
-            AlertState::Inactive => self.resolved_at,
+            AlertState::Inactive => self.resolved_at.filter(|_| !self.went_on),
             AlertState::Pending | AlertState::Firing => self.ended_before,
         }
     }

@@ -77,9 +77,16 @@ pub(crate) struct Kept<'a> {
     pub nodes: Option<&'a BTreeSet<Arc<str>>>,
     /// Those of no node fire on for so long (ms).
     pub others: i64,
+    /// From when to when nodes went to another hub (ms since 1970), the last time: what loses its series then goes on there.
+    pub left: Option<(i64, i64)>,
 }
 
 impl Kept<'_> {
+    /// Whether an alert of no node that has lost its series at this time may go on at another hub.
+    fn may_go_on(&self, node: &Arc<str>, lost_at: i64) -> bool {
+        node.is_empty() && self.left.is_some_and(|(from, to)| (from..to).contains(&lost_at))
+    }
+
     /// Whether alerts of a node go on, and for how long (ms) firing ones do without their series.
     fn of(&self, node: &Arc<str>) -> (bool, i64) {
         match self.nodes.is_some_and(|nodes| nodes.contains(node)) {
@@ -187,6 +194,20 @@ impl Alerts {
         self.size = self.size.beside(before).and(size(of_node));
     }
 
+    /// An alert that was resolved at this time went on at another hub, or did not. Returns whether that was not known.
+    pub fn went_on(&mut self, labels: &LabelSet, resolved_at: i64, went_on: bool) -> bool {
+        let alert = self.nodes.get_mut(node_of(labels)).and_then(|of_node| of_node.get_mut(labels));
+        let is_meant =
+            |alert: &&mut Arc<Alert>| alert.resolved_at == Some(resolved_at) && alert.went_on != went_on;
+        match alert.filter(is_meant) {
+            Some(alert) => {
+                Arc::make_mut(alert).went_on = went_on;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Firing alerts that would not fire yet, since their rule wants them to hold for longer now, wait again. Returns them as they fired.
     pub fn wait_again(&mut self, hold: i64, time: i64) -> Vec<Arc<Alert>> {
         let mut fired = Vec::new();
@@ -233,7 +254,8 @@ impl Alerts {
             let (waits, fires) = kept.of(node);
             let times = Times { hold: times.0, keep_firing: times.1.max(fires), waits };
             let present = present.remove(node).unwrap_or_default();
-            next.push((node.clone(), step(known, present, time, times, &mut all)));
+            let may_go_on = |lost_at| kept.may_go_on(node, lost_at);
+            next.push((node.clone(), step(known, present, time, times, &may_go_on, &mut all)));
         }
         if let Scope::Except(sets, _) = scope {
             for (node, known) in self.nodes.iter().filter(|(node, _)| is_in(sets, node)) {
@@ -303,12 +325,14 @@ struct Times {
     waits: bool,
 }
 
-/// The alerts of a node after a step, in which these series are there.
+/// The alerts of a node after a step, in which these series are there. `may_go_on`: what has lost its series at this time may go on at
+/// another hub.
 fn step(
     known: OfNode,
     mut present: BTreeMap<LabelSet, Found>,
     time: i64,
     times: Times,
+    may_go_on: &dyn Fn(i64) -> bool,
     all: &mut Vec<Stepped>,
 ) -> OfNode {
     let hold = times.hold;
@@ -317,7 +341,7 @@ fn step(
         not_ahead(&mut alert, time);
         let (alert, change) = match present.remove(&labels) {
             Some(found) if alert.state != AlertState::Inactive => seen(alert, found, time, hold),
-            Some(found) => begun(found, time, hold, alert.resolved_at),
+            Some(found) => begun(found, time, hold, alert.last_end()),
             None => match missed(alert, time, times) {
                 (alert, Some(Change::Dropped)) => {
                     all.push((alert.clone(), Some(Change::Dropped)));
@@ -327,6 +351,11 @@ fn step(
                     continue;
                 }
                 (alert, None) if is_old(&alert, time) => continue,
+                (mut alert, Some(Change::Resolved)) => {
+                    let now = Arc::make_mut(&mut alert);
+                    now.went_on = now.keep_firing_since.is_some_and(may_go_on);
+                    (alert, Some(Change::Resolved))
+                }
                 going_on => going_on,
             },
         };
@@ -371,6 +400,7 @@ fn begun(found: Found, time: i64, hold: i64, ended_before: Option<i64>) -> (Arc<
         resolved_at: None,
         ended_before,
         keep_firing_since: None,
+        went_on: false,
     };
     let change = advance(&mut alert, time, hold).or(Some(Change::Pending));
     (Arc::new(alert), change)

@@ -93,8 +93,9 @@ pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     if flags.json {
         for alert in &alerts {
             let mut object = json!(alert);
-            if let Some(run) = last_of(alert, &runs) {
-                object["action"] = json!(run);
+            let runs = last_runs(alert, &runs);
+            if let Some(run) = runs.first() {
+                (object["action"], object["actions"]) = (json!(run), json!(runs));
             }
             writeln!(out, "{}", json_line(&object))?;
         }
@@ -124,9 +125,30 @@ fn runs(server: &Server, alerts: &[AlertAnswer]) -> Vec<ActionRun> {
     }
 }
 
-/// The last run for an alert.
-fn last_of<'a>(alert: &AlertAnswer, runs: &'a [ActionRun]) -> Option<&'a ActionRun> {
-    runs.iter().rev().find(|run| run.alert == alert.labels)
+/// The last run of each action for the last firing of an alert that one of them was for, the newest first.
+fn last_runs<'a>(alert: &AlertAnswer, runs: &'a [ActionRun]) -> Vec<&'a ActionRun> {
+    let mut of_alert = runs.iter().rev().filter(|run| run.alert == alert.labels).peekable();
+    let starts_at = of_alert.peek().map(|run| &run.starts_at);
+    let (mut last, mut names) = (Vec::new(), BTreeSet::new());
+    for run in of_alert.filter(|run| Some(&run.starts_at) == starts_at) {
+        if names.insert(&run.action) {
+            last.push(run);
+        }
+    }
+    last
+}
+
+/// What was done about an alert, in lines: what has failed, and the last one; how many others there are.
+fn done_about(runs: &[&ActionRun]) -> Vec<String> {
+    let has_failed = |run: &ActionRun| matches!(run.outcome.as_deref(), Some("failed" | "interrupted"));
+    let is_shown = |(number, run): &(usize, &&ActionRun)| *number == 0 || has_failed(run);
+    let shown = runs.iter().enumerate().filter(is_shown);
+    let mut lines: Vec<String> = shown.map(|(_, run)| done(run)).collect();
+    let others = runs.len() - lines.len();
+    if let Some(last) = lines.last_mut().filter(|_| others > 0) {
+        *last += &format!("; {others} more, none of which failed: khz actions log");
+    }
+    lines
 }
 
 fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<usize>) -> Table {
@@ -152,8 +174,8 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
             place,
             cut(&why, WHY_CHARS_MAX),
         ]);
-        if let Some(run) = last_of(alert, runs) {
-            table.remark(String::new(), &done(run));
+        for line in done_about(&last_runs(alert, runs)) {
+            table.remark(String::new(), &line);
         }
     }
     table
@@ -266,6 +288,46 @@ pub(crate) mod tests {
         }
     }
 
+    /// A run for the alert `Busy`.
+    fn run(number: u64, action: &str, starts_at: &str, outcome: &str) -> ActionRun {
+        ActionRun {
+            run: number,
+            action: action.to_owned(),
+            kind: "diagnose".to_owned(),
+            node: "n1".to_owned(),
+            alert: alert("Busy", "firing").labels,
+            starts_at: starts_at.to_owned(),
+            dry_run: false,
+            began: "1.000".to_owned(),
+            attempts: 1,
+            ended: Some("2.000".to_owned()),
+            outcome: Some(outcome.to_owned()),
+            text: "exit code 0".to_owned(),
+            output: true,
+        }
+    }
+
+    #[test]
+    fn what_failed_is_shown_beside_the_last_action_and_the_others_are_counted() {
+        let runs = [
+            run(1, "page", "1.000", "failed"),
+            run(2, "look", "2.000", "failed"),
+            run(3, "save", "2.000", "done"),
+            run(4, "look", "2.000", "failed"),
+            run(5, "note", "2.000", "interrupted"),
+            run(6, "mark", "2.000", "done"),
+            run(7, "drain", "2.000", "held"),
+        ];
+        let lines = done_about(&last_runs(&alert("Busy", "firing"), &runs));
+        let expected = [
+            "drain: held: exit code 0 (run 7, khz actions output 7)",
+            "note: interrupted: exit code 0 (run 5, khz actions output 5)",
+            "look: failed: exit code 0 (run 4, khz actions output 4); 2 more, none of which failed: khz actions log",
+        ];
+        assert_eq!(lines, expected);
+        assert!(done_about(&last_runs(&alert("Soon", "pending"), &runs)).is_empty());
+    }
+
     #[test]
     fn a_value_has_at_most_12_characters() {
         for (value, expected) in [
@@ -331,22 +393,9 @@ pub(crate) mod tests {
     fn an_alert_is_a_line_with_its_age_its_place_its_reason_and_its_action() {
         let older = AlertAnswer { fired_at: None, ..alert("Older", "firing") };
         let alerts = [alert("Busy", "firing"), alert("Soon", "pending"), older];
-        let run = ActionRun {
-            run: 4,
-            action: "look".to_owned(),
-            kind: "diagnose".to_owned(),
-            node: "n1".to_owned(),
-            alert: alert("Busy", "firing").labels,
-            starts_at: "1.000".to_owned(),
-            dry_run: false,
-            began: "1.000".to_owned(),
-            attempts: 1,
-            ended: Some("2.000".to_owned()),
-            outcome: Some("done".to_owned()),
-            text: "exit code 0".to_owned(),
-            output: true,
-        };
-        let text = table(&alerts, &[run], Nanos(1_795_257_121_000_000_000), Some(120)).render(Some(120));
+        let text =
+            table(&alerts, &[run(4, "look", "1.000", "done")], Nanos(1_795_257_121_000_000_000), Some(120))
+                .render(Some(120));
         for state in ["firing 2m", "pending 3m", "firing, there 3m"] {
             let line = text.lines().find(|line| line.contains(state)).unwrap_or_else(|| panic!("{text}"));
             for word in ["9.25", "instance=n1", "load is 9 on n1"] {

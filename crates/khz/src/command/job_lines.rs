@@ -4,8 +4,18 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use khz_gather::{DATAGRAM_MAX, LINES_MAX};
+
 /// Lines that wait: a job that says a hundred numbers a second fills this in ten seconds. Each is short enough for a datagram.
 pub const JOB_LINES_MAX: usize = 1_024;
+
+/// Lines that are sent together, as the text of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Together {
+    pub text: String,
+    /// How many lines these are.
+    pub lines: usize,
+}
 
 /// The lines that wait.
 #[derive(Default)]
@@ -47,13 +57,25 @@ impl JobLines {
         self.changed.notify_all();
     }
 
-    /// Waits for the oldest line; `None`: there are no more.
-    pub fn take(&self) -> Option<String> {
+    /// Waits for a line, and takes the oldest ones that are there, as many as an agent takes in one datagram; `None`: there are no
+    /// more. No line waits for others to come.
+    pub fn take(&self) -> Option<Together> {
         let is_empty = |state: &mut State| state.lines.is_empty() && !state.is_over;
         let state = self.changed.wait_while(self.lock(), is_empty);
-        let line = state.unwrap_or_else(PoisonError::into_inner).lines.pop_front();
+        let waiting = &mut state.unwrap_or_else(PoisonError::into_inner).lines;
+        let mut taken = Together { text: waiting.pop_front()?, lines: 1 };
+        while taken.lines < LINES_MAX {
+            let fits = |line: &String| taken.text.len() + 1 + line.len() <= DATAGRAM_MAX;
+            if !waiting.front().is_some_and(fits) {
+                break;
+            }
+            let Some(line) = waiting.pop_front() else { break };
+            taken.text.push('\n');
+            taken.text.push_str(&line);
+            taken.lines += 1;
+        }
         self.changed.notify_all();
-        line
+        Some(taken)
     }
 
     /// From now on the agent takes no lines, or takes them again.
@@ -81,15 +103,35 @@ mod tests {
                 (0..count).for_each(|n| lines.put(n.to_string()));
                 lines.end();
             });
-            let taken: Vec<String> = std::iter::from_fn(|| lines.take()).collect();
-            assert_eq!((taken.len(), taken.last(), lines.left_out()), (count, Some(&"3071".to_owned()), 0));
+            let taken: Vec<Together> = std::iter::from_fn(|| lines.take()).collect();
+            let taken: Vec<&str> = taken.iter().flat_map(|one| one.text.lines()).collect();
+            assert_eq!((taken.len(), taken.last(), lines.left_out()), (count, Some(&"3071"), 0));
         });
         let lines = JobLines::default();
         lines.stuck(true);
         (0..count).for_each(|n| lines.put(n.to_string()));
         lines.end();
         assert_eq!(lines.left_out(), (count - JOB_LINES_MAX) as u64);
-        assert_eq!(lines.take().as_deref(), Some("2048"), "the newest are left");
+        let text = lines.take().unwrap().text;
+        assert_eq!(text.lines().next(), Some("2048"), "the newest are left");
+    }
+
+    #[test]
+    fn lines_that_are_there_share_a_datagram_of_which_an_agent_takes_all() {
+        let lines = JobLines::default();
+        lines.put("a".to_owned());
+        assert_eq!(lines.take(), Some(Together { text: "a".to_owned(), lines: 1 }));
+        let all: Vec<String> = (0..LINES_MAX + 2).map(|n| format!("a={n}")).collect();
+        let long = "x".repeat(DATAGRAM_MAX);
+        all.iter().chain([&long, &all[0]]).for_each(|line| lines.put(line.clone()));
+        lines.end();
+        let taken: Vec<Together> = std::iter::from_fn(|| lines.take()).collect();
+        let counts: Vec<usize> = taken.iter().map(|one| one.lines).collect();
+        assert_eq!(counts, [LINES_MAX, 2, 1, 1], "the long one is alone");
+        assert!(
+            taken.iter().all(|one| one.text.len() <= DATAGRAM_MAX && one.text.lines().count() == one.lines)
+        );
+        assert_eq!(taken[1].text, format!("{}\n{}", all[LINES_MAX], all[LINES_MAX + 1]));
     }
 
     #[test]

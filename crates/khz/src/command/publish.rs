@@ -9,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use khz_gather::publication::{Publication, PublicationError, datagrams, with_defaults};
-use khz_gather::{JobNameError, JobNames};
+use khz_gather::{JobNameError, JobNames, LINE_BYTES_A_SECOND, LINES_A_SECOND};
 use khz_model::{Nanos, Rate};
 
-use super::job_lines::JobLines;
+use super::job_lines::{JobLines, Together};
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -25,6 +25,10 @@ const FULL_PAUSE: Duration = Duration::from_millis(20);
 /// it tells nobody anything.
 const AWAY_MAX: Duration = Duration::from_secs(5 * 60);
 const AWAY_PAUSE: Duration = Duration::from_millis(200);
+/// Lines of a job that are sent in a second, and their bytes: half of what the agent takes, since it drops what is more, and others
+/// publish, too.
+const SENT_A_SECOND: u64 = LINES_A_SECOND / 2;
+const BYTES_SENT_A_SECOND: usize = LINE_BYTES_A_SECOND / 2;
 
 /// Examples for `khz publish --help`.
 pub const EXAMPLES: &str = "\
@@ -131,7 +135,7 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     }
 }
 
-/// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out. A thread reads, so that the job goes on
+/// Sends each line of stdin as it comes, and those that came meanwhile together. Wrong lines are named on stderr and left out. A thread reads, so that the job goes on
 /// while no khz takes its numbers.
 fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     let waiting = Arc::new(JobLines::default());
@@ -141,8 +145,10 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
         job.end();
         read
     })?;
-    while let Some(line) = waiting.take() {
-        socket.send_to_next(&line, |is_stuck| waiting.stuck(is_stuck))?;
+    while let Some(together) = waiting.take() {
+        let begun = Instant::now();
+        socket.send_to_next(&together.text, |is_stuck| waiting.stuck(is_stuck))?;
+        std::thread::sleep(time_of(&together).saturating_sub(begun.elapsed()));
     }
     let bad = reading.join().map_err(|_| Failure::work("the thread that reads the lines has ended"))??;
     match (bad, waiting.left_out()) {
@@ -152,6 +158,13 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
         }
         _ => Err(Failure::work(format!("{bad} of the lines could not be read; the others were published"))),
     }
+}
+
+/// How long nothing else is sent beside these lines.
+fn time_of(together: &Together) -> Duration {
+    let of_lines = together.lines as f64 / SENT_A_SECOND as f64;
+    let of_bytes = together.text.len() as f64 / BYTES_SENT_A_SECOND as f64;
+    Duration::from_secs_f64(of_lines.max(of_bytes))
 }
 
 /// Puts the good lines of stdin to those that wait; returns the number of the others.

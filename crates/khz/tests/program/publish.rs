@@ -89,6 +89,30 @@ fn what_a_job_publishes_is_asked_for_like_anything_else() {
 }
 
 #[test]
+fn lines_of_a_pipe_travel_together_and_all_of_them_are_taken() {
+    let place = Place::new("pipe");
+    let _running = Running::start(&["--run-dir", place.dir()]);
+    let mut piped = khz(&["publish", "-", "--run-dir", place.dir()]);
+    let mut piped = piped.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines: String = (1..=3_000).map(|n| format!("steps[{}]={n} kind=counter\n", n % 50)).collect();
+    piped.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let ended = piped.wait_with_output().unwrap();
+    assert_eq!((code(&ended), err(&ended)), (0, String::new()));
+    let number = |name: &str| -> u64 {
+        let found = got(&place, name);
+        let line: serde_json::Value = serde_json::from_str(found.lines().next().unwrap()).unwrap();
+        line["value"].as_str().unwrap().parse().unwrap()
+    };
+    let begun = Instant::now();
+    while number("khz.publish.values") < 3_000 && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!((number("khz.publish.values"), number("khz.publish.dropped")), (3_000, 0));
+    assert!(number("khz.publish.datagrams") < 1_500, "lines that wait share one");
+    assert!(got(&place, "job.steps[0]").contains("\"3000\""));
+}
+
+#[test]
 fn a_wrong_line_and_a_missing_agent_are_errors() {
     let place = Place::new("nobody");
     let nobody = run(&["publish", "a=1", "--run-dir", place.dir()]);

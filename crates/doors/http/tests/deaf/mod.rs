@@ -184,6 +184,7 @@ pub fn standing(alerts: usize) -> Standing {
             resolved_at: None,
             ended_before: None,
             keep_firing_since: None,
+            went_on: false,
         })
     };
     let rule = RuleStanding { alerts: (0..alerts).map(alert).collect(), ..RuleStanding::default() };

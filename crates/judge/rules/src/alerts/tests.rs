@@ -233,7 +233,7 @@ fn alerts_of_nodes_that_have_just_gone_go_on_and_those_of_no_node_for_a_time() {
         };
         all.iter().map(word).collect()
     };
-    let kept = Kept { nodes: Some(&gone), others: 10_000 };
+    let kept = Kept { nodes: Some(&gone), others: 10_000, left: None };
     step(&["n1", "n2", ""], 0, 0, Kept::default());
     let keeps = ["\"\" firing KeepsFiring", "\"n1\" firing KeepsFiring", "\"n2\" inactive Resolved"];
     assert_eq!(step(&[], 1_000, 0, kept), keeps);
@@ -246,6 +246,29 @@ fn alerts_of_nodes_that_have_just_gone_go_on_and_those_of_no_node_for_a_time() {
     assert_eq!(step(&[], 24_000, 5_000, kept)[..2], ["\"\" inactive Dropped", "\"n1\" pending -"]);
     assert_eq!(step(&[], 26_000, 5_000, kept)[1], "\"n1\" pending -");
     assert_eq!(step(&["n1"], 27_000, 5_000, kept)[1], "\"n1\" firing Fired");
+}
+
+#[test]
+fn an_alert_that_is_over_here_since_its_nodes_have_gone_to_another_hub_has_not_ended() {
+    let ended = |lost_at: i64, left: Option<(i64, i64)>| {
+        let mut alerts = Alerts::default();
+        let labels = LabelSet::new([("alertname", "A")]);
+        let found = || vec![Found { labels: labels.clone(), annotations: Arc::from([]), value: 1.0 }];
+        let most = Most { of_group: None, of_hub: HUB_ALERTS_MAX };
+        let mut step = |found, time, others| {
+            let scope = Scope::Except(&[], Kept { nodes: None, others, left });
+            alerts.step(found, time, (0, 0), most, scope).unwrap();
+            let alert = alerts.get(&labels).unwrap();
+            (alert.last_end(), alert.ended_before)
+        };
+        step(found(), 1_000, 0);
+        step(Vec::new(), lost_at, i64::MAX);
+        let over = step(Vec::new(), 40_000, 0);
+        (over.0, step(found(), 50_000, 0).1)
+    };
+    assert_eq!(ended(5_000, Some((4_000, 20_000))), (None, None));
+    assert_eq!(ended(30_000, Some((4_000, 20_000))), (Some(40_000), Some(40_000)));
+    assert_eq!(ended(5_000, None), (Some(40_000), Some(40_000)));
 }
 
 /// What an alert is but for its value and its texts, which the next evaluation gives it.

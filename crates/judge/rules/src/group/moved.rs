@@ -146,6 +146,15 @@ impl Evaluator {
         ended
     }
 
+    /// An alert that was resolved here at this time went on at another hub, or did not. Returns whether that was not known.
+    pub fn went_on(&mut self, labels: &LabelSet, resolved_at: i64, went_on: bool) -> bool {
+        let mut is_new = false;
+        for rule in 0..self.rules.len() {
+            is_new |= self.change(rule, |alerts| alerts.went_on(labels, resolved_at, went_on));
+        }
+        is_new
+    }
+
     /// Forgets alerts from before this process was started that another hub has taken over since, those that are over too. Only those
     /// that are wanted. Returns them.
     pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {

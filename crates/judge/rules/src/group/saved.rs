@@ -120,6 +120,9 @@ pub struct SavedAlert {
     /// See [`Alert::keep_firing_since`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_firing_since: Option<i64>,
+    /// See [`Alert::went_on`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub went_on: bool,
 }
 
 impl Saved {
@@ -243,10 +246,10 @@ impl Saved {
 }
 
 impl SavedAlert {
-    /// When it was resolved last, as far as that is known (ms since 1970).
+    /// When it was resolved last, as far as that is known (ms since 1970). That it went on elsewhere is no end.
     pub fn last_end(&self) -> Option<i64> {
         match self.state == AlertState::Inactive.as_str() {
-            true => self.resolved_at,
+            true => self.resolved_at.filter(|_| !self.went_on),
             false => self.ended_before,
         }
     }
@@ -372,6 +375,7 @@ pub(super) fn saved(alert: &Alert) -> SavedAlert {
         resolved_at: alert.resolved_at,
         ended_before: alert.ended_before,
         keep_firing_since: alert.keep_firing_since,
+        went_on: alert.went_on,
     }
 }
 
@@ -393,5 +397,6 @@ pub(super) fn restored(saved: &SavedAlert) -> Option<Alert> {
         resolved_at: saved.resolved_at,
         ended_before: saved.ended_before,
         keep_firing_since: saved.keep_firing_since,
+        went_on: saved.went_on,
     })
 }

@@ -38,6 +38,9 @@ const GONE_KEPT: i64 = 10_000;
 /// moment ago. Then it evaluates, and says so.
 const LEFT_KEPT: i64 = 14_000;
 
+/// Series of nodes may be gone so long before it is known that another hub has these nodes (ms).
+const LEFT_EARLY: i64 = 10_000;
+
 impl Share {
     /// The nodes whose alerts an evaluation leaves as they are.
     pub(super) fn untouched(&self) -> [&BTreeSet<Arc<str>>; 3] {
@@ -52,7 +55,9 @@ impl Share {
             (false, false) => GONE_KEPT,
             (false, true) => 0,
         };
-        Kept { nodes: Some(&self.gone), others }
+        let left =
+            self.left_at.map(|at| (at.saturating_sub(LEFT_EARLY), at.saturating_add(LEFT_KEPT + interval)));
+        Kept { nodes: Some(&self.gone), others, left }
     }
 
     /// True if there is nothing to evaluate.

@@ -100,7 +100,7 @@ pub fn run(flags: AlertsShowFlags, outer: NodeFlags, out: &mut impl Write) -> Ou
                 }
                 out.write_all(lines(rule, alert, around.end, terminal::width()).as_bytes())?;
                 writeln!(out)?;
-                around.draw(out)?;
+                around.draw(&rule.query, out)?;
             }
         }
         out.flush()?;
@@ -137,14 +137,27 @@ impl Around {
         Ok(Around { picture, start, end, series: of_alert(series, alert) })
     }
 
-    fn draw(&self, out: &mut impl Write) -> Outcome {
-        let compared = match (&self.picture.operator, &self.picture.bound) {
-            (Some(operator), Some(bound)) => format!("   (alert if {operator} {bound})"),
-            _ => String::new(),
-        };
-        let title = format!("{}{compared}", self.picture.query);
+    fn draw(&self, expr: &str, out: &mut impl Write) -> Outcome {
+        let title = heading(&self.picture, expr, print::plot_width());
         let span = (self.start, Nanos(self.end.0 - self.start.0));
         print::print(&title, &PromqlData::Matrix(self.series.clone()), Some(span), false, out)
+    }
+}
+
+/// The heading of the plot, in at most `room` letters. `expr`: that of the rule, which stands above the plot as a whole. Of a long
+/// query the end is left out, and never with which number it is compared.
+fn heading(picture: &RulePicture, expr: &str, room: usize) -> String {
+    let compared = match (&picture.operator, &picture.bound) {
+        (Some(operator), Some(bound)) => format!("   (alert if {operator} {bound})"),
+        _ => String::new(),
+    };
+    let query = printable(&picture.query);
+    let (left, long) = (room.saturating_sub(compared.chars().count()), query.chars().count());
+    match long <= left {
+        true => format!("{query}{compared}"),
+        // A part of what stands above would say less.
+        false if picture.query == expr => "what the rule gives".to_owned(),
+        false => format!("{}{compared}", cut(&query, left.max(LINE_CHARS_MIN))),
     }
 }
 
@@ -265,6 +278,20 @@ mod tests {
         ];
         assert_eq!(of_alert(all.clone(), &busy), all[..1]);
         assert_eq!(of_alert(all[1..].to_vec(), &busy), all[1..]);
+    }
+
+    #[test]
+    fn the_heading_of_a_plot_fits_and_says_with_what_a_long_query_is_compared() {
+        let long = "sum by (instance) (rate(node_network_receive_errs_total[5m]))".to_owned();
+        let compared =
+            RulePicture { query: long.clone(), operator: Some(">".to_owned()), bound: Some("5".to_owned()) };
+        let of = |picture: &RulePicture, room: usize| heading(picture, &format!("{long} > 5"), room);
+        assert_eq!(of(&compared, 100), format!("{long}   (alert if > 5)"));
+        let short = of(&compared, 50);
+        assert!(short.ends_with("…   (alert if > 5)") && short.chars().count() <= 50, "{short}");
+        let whole = RulePicture { query: long.clone(), operator: None, bound: None };
+        assert_eq!(heading(&whole, &long, 100), long);
+        assert_eq!(heading(&whole, &long, 50), "what the rule gives");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use crate::show::terminal;
 const CURVES_MAX: usize = 32;
 /// Columns of a plot, where the width of the terminal is unknown.
 const COLUMNS: usize = 80;
+/// A plot is not wider than this.
+const WIDTH_MAX: usize = 200;
 /// Points that are more than this many steps apart have a gap between them.
 const GAP_STEPS: f64 = 1.5;
 
@@ -48,8 +50,7 @@ pub fn print(
         PromqlData::Matrix(series) if series.is_empty() => remark!("no series has a sample in that time"),
         PromqlData::Matrix(series) => match span {
             Some(span) => {
-                let width = terminal::width().unwrap_or(COLUMNS).min(200);
-                out.write_all(khz_view::strips(&chart(query, series, span), width).as_bytes())?;
+                out.write_all(khz_view::strips(&chart(query, series, span), plot_width()).as_bytes())?;
             }
             None => {
                 let mut table =
@@ -65,6 +66,11 @@ pub fn print(
     }
     out.flush()?;
     Ok(Done::Wholly)
+}
+
+/// The width of a plot.
+pub fn plot_width() -> usize {
+    terminal::width().unwrap_or(COLUMNS).min(WIDTH_MAX)
 }
 
 fn json_lines(data: &PromqlData, out: &mut impl Write) -> Outcome {

@@ -41,6 +41,11 @@ impl Said<'_> {
         self.has_told() || self.owns == Some(true)
     }
 
+    /// It is active there, and was so before this time: since before that hub was started, perhaps.
+    pub fn was_there(&self, at: i64) -> bool {
+        self.active.is_some_and(|fired| fired.is_none_or(|fired| fired <= at))
+    }
+
     /// It is over there, and that hub tells people so, or nobody.
     fn is_ending(&self) -> bool {
         self.owns == Some(false) && self.active.is_none() && !self.is_outdated
@@ -201,6 +206,9 @@ impl Firings {
             let is_later = (over, std::cmp::Reverse(one.hub)) > own_end;
             if one.active.is_some() && is_of_now {
                 return Whose::of_other(was_ours, one.has_taken());
+            } else if one.is_outdated && one.owns == Some(true) && !(is_known && was_ours) {
+                // It is that hub's, which was started again. It finds that it is over when it evaluates.
+                whose = Whose::Unknown;
             } else if one.active.is_some() || (one.is_outdated || !is_known) && !is_of_now {
                 // It may be over there, too, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;
@@ -266,9 +274,9 @@ impl Firings {
         self.own.values()
     }
 
-    /// Since when this hub tells people of the firing with these labels (ms since 1970); `None`: it does not.
-    pub fn own_since(&self, labels: &Labels) -> Option<i64> {
-        self.own.get(&number(labels)).map(|own| own.since)
+    /// Whether this hub tells people of the firing with these labels.
+    pub fn owns(&self, labels: &Labels) -> bool {
+        self.own.contains_key(&number(labels))
     }
 
     /// It is another number when [`Firings::own`] says something else.

@@ -187,6 +187,7 @@ pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_n
         starts_at: alert.fired_at.unwrap_or(alert.active_at),
         fired_here_at: alert.fired_here_at,
         ended_before: alert.ended_before,
+        went_on: alert.went_on,
         ends_at: alert.resolved_at,
         generator_url: if expr.is_empty() { String::new() } else { link(external_url, expr) },
     }

@@ -55,6 +55,9 @@ pub(super) struct Sharing {
     /// Alerts that are of no node, and those of them that may be another hub's.
     firings: Firings,
     undecided: Vec<Alert>,
+    /// Those that were resolved here, when that was, and whether they go on at another hub, where they were before: the groups are to
+    /// know it.
+    went_on: Vec<(Labels, i64, bool)>,
     /// What people were told of nodes that other hubs judge now, and since when.
     handed: Vec<(Instant, ToldLine)>,
     /// Nodes that come from other hubs, each with the identity that its hub had when it came, and when that was (ms since 1970).
@@ -145,9 +148,10 @@ impl Sharing {
         let inherited = heard.iter().map(taken).collect();
         let (rest, said, last, looked) = Default::default();
         let firings = Firings::restore(before.map_or(&[], |saved| &saved.own));
-        let (undecided, handed, fired_there, came_from) = Default::default();
+        let (undecided, went_on, handed, fired_there, came_from) = Default::default();
         Sharing {
             came_from,
+            went_on,
             stood_still: false,
             left_at: None,
             now: 0,
@@ -293,7 +297,9 @@ impl Sharing {
         let count: usize = adopted.iter().map(|passed| passed.pass.alerts.len()).sum();
         numbers.adopted.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
         let alerts = adopted.iter().flat_map(|passed| passed.alerts(groups.external_url()));
-        outside.acted(&alerts.collect::<Vec<_>>());
+        let alerts: Vec<Alert> = alerts.collect();
+        outside.acted(&alerts);
+        self.supersede(&alerts);
         self.arrive(&moves.arrived, &words, groups, outside, at);
         if !moves.taken.is_empty() || !moves.arrived.is_empty() {
             groups.without_rule.mention_again();
@@ -302,6 +308,7 @@ impl Sharing {
         if !undecided.is_empty() {
             self.decide(undecided, at).hand(outside, false);
         }
+        groups.went_on(&std::mem::take(&mut self.went_on));
         adopted
     }
 
@@ -340,9 +347,11 @@ impl Sharing {
         match is_alive {
             // It tells people itself. What they were told counts here when an alert becomes this hub's.
             true => {
-                let taken_at = word.took_over.get(&self.name).copied();
-                let own_since = |labels: &Labels| self.firings.own_since(labels);
-                let forgotten = groups.forget(word, taken_at, &is_of_none, &own_since);
+                // What this hub has taken over from that one since is newer.
+                let taken_from = self.took_over.get(&word.hub).copied();
+                let taken_at = word.took_over.get(&self.name).copied().filter(|at| Some(*at) > taken_from);
+                let is_own = |labels: &Labels| self.firings.owns(labels);
+                let forgotten = groups.forget(word, taken_at, &is_of_none, &is_own);
                 self.firings.forget(forgotten.iter());
                 forget(outside, &forgotten);
             }
@@ -398,6 +407,18 @@ impl Sharing {
             true => self.firings.whose(alert, &self.name, &said, at),
             false => self.firings.whose_end(alert, &self.name, &said, at),
         };
+        if let Some(ended) = alert.ends_at {
+            let went_on = match whose {
+                Whose::Other | Whose::GoesOver => {
+                    alert.went_on || said.iter().any(|one| one.was_there(ended))
+                }
+                Whose::Ours | Whose::Done => false,
+                Whose::Unknown => alert.went_on,
+            };
+            if went_on != alert.went_on && self.went_on.len() < UNDECIDED_MAX {
+                self.went_on.push((alert.labels.clone(), ended, went_on));
+            }
+        }
         match whose {
             Whose::Ours => Mine::Wholly,
             Whose::Other => Mine::Not,
@@ -418,11 +439,16 @@ impl Sharing {
         }
         let at = moment.at;
         self.now = moment.now;
+        self.supersede(&alerts);
+        self.decide(alerts, at).hand(outside, true);
+    }
+
+    /// This is newer than what waits of the same alerts.
+    fn supersede(&mut self, alerts: &[Alert]) {
         if !self.undecided.is_empty() {
             let newer: BTreeSet<&Labels> = alerts.iter().map(|alert| &alert.labels).collect();
             self.undecided.retain(|one| !newer.contains(&one.labels));
         }
-        self.decide(alerts, at).hand(outside, true);
     }
 
     /// What becomes of these alerts. Those of which that is not known yet wait.
@@ -529,7 +555,7 @@ fn is_outdated(alert: &Alert, active: &Active, heard: &Heard, taken_at: Option<i
         return true;
     }
     let seen_at = active.restored_from.or(alert.is_firing().then_some(heard.known_at));
-    let ended = alert.ends_at.or(alert.ended_before);
+    let ended = alert.ends_at.filter(|_| !alert.went_on).or(alert.ended_before);
     seen_at.zip(ended).is_some_and(|(seen_at, ended)| ended > seen_at)
 }
 

@@ -129,6 +129,7 @@ mod tests {
             fired_here_at: Some(1),
             resolved_at: Some(500),
             ended_before: None,
+            went_on: false,
             keep_firing_since: None,
         };
         GoneAlert { alert: Arc::new(alert), expr: Arc::from("up == 0") }

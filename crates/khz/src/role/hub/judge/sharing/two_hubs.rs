@@ -298,6 +298,36 @@ fn both_down() -> impl Strategy<Value = Course> {
     )
 }
 
+/// The same of an alert that is seen where nodes are: they go to the hub that is started later, and both hubs go down some time after
+/// that, once or twice.
+fn both_down_after_moves() -> impl Strategy<Value = Course> {
+    let kills = || (0i64..30, 0usize..2, 0usize..2, 10i64..900, 0i64..300);
+    let over = prop_oneof![50i64..100, 100i64..1_500];
+    (flap(), nodes(), -900i64..900, 800i64..1_600, kills(), (any::<bool>(), kills()), over, 0usize..3)
+        .prop_map(|(flap, nodes, delay, down, one, (is_twice, two), over, wait)| {
+            let mut outages = Vec::new();
+            // Each has heard of the other.
+            let mut down = down * 100 + delay.abs() * 100;
+            for (apart, dies, returns, back, later) in
+                [Some(one), is_twice.then_some(two)].into_iter().flatten()
+            {
+                let second = down + apart * 100;
+                let back = second + back * 100;
+                let later = back + later * 100;
+                for hub in 0..2 {
+                    let from = if hub == dies { down } else { second };
+                    let to = if hub == returns { back } else { later };
+                    outages.push(Outage { hub, from, to, is_freeze: false });
+                }
+                down = later + 60_000;
+            }
+            let last = outages.iter().map(|outage| outage.from).max().unwrap_or_default();
+            let flap = Flap { on: last + over * 100 - FIRES_AT, of: Of::AnyNode, ..flap };
+            let course = Course::of_one(flap, outages, wait);
+            Course { nodes, delay: delay * 100, length: last + 420_000, ..course }
+        })
+}
+
 /// An alert that fires, and hubs that are started again one after the other with files that do not have its rule.
 fn rolling() -> impl Strategy<Value = Course> {
     (flap(), of(), (1i64..300, 50i64..600, 1i64..300), 0usize..2, 0usize..3).prop_map(
@@ -474,6 +504,13 @@ proptest! {
 
     #[test]
     fn an_alert_that_fires_while_both_hubs_go_down_is_told_once_and_so_is_its_end(course in both_down()) {
+        once(&course)?;
+    }
+
+    #[test]
+    fn an_alert_that_is_seen_where_nodes_are_goes_on_when_both_hubs_go_down_after_the_nodes_have_moved(
+        course in both_down_after_moves(),
+    ) {
         once(&course)?;
     }
 

@@ -433,7 +433,11 @@ impl World {
             let has_lost = is_due && running.sharing.looked.is_some() && running.has_lost(nodes);
             if now >= running.looks_at || has_lost {
                 let is_first = running.sharing.looked.is_none();
-                running.look(nodes, listener, moment);
+                let adopted = running.look(nodes, listener, moment);
+                running.keep(name, file, listener, now);
+                for passed in &adopted {
+                    running.sharing.tell_at(passed.alerts(""), listener, moment);
+                }
                 if is_first {
                     let ends = running.groups.restored_ends();
                     running.sharing.tell_at(ends, listener, moment);
@@ -522,12 +526,14 @@ impl Running {
         self.sharing.has_lost(&known(nodes))
     }
 
-    fn look(&mut self, nodes: &[Option<(bool, i64)>], listener: &Listener, moment: Moment) {
+    /// Takes a look. Returns the alerts that go on here.
+    fn look(&mut self, nodes: &[Option<(bool, i64)>], listener: &Listener, moment: Moment) -> Vec<Passed> {
         self.looks_at = moment.now + 1_000;
         self.sharing.heard = vec![self.heard.clone()];
         let nodes = known(nodes);
         let adopted = self.sharing.look_at(&nodes, &mut self.groups, listener, &Numbers::default(), moment);
         adopted.iter().for_each(|passed| self.groups.without_rule.heard(&passed.pass.alerts));
+        adopted
     }
 
     /// Evaluates a group. `seen`: its series of this number is there, and whether it is of the node.

@@ -42,7 +42,7 @@ impl Refusal {
 
     /// Answers hold all that they may.
     pub(crate) fn busy() -> Self {
-        let error = "others have not yet taken their answers, and this door may hold no more; try again in a few seconds";
+        let error = "answers hold all memory that this door has for them (answers_max): ask for less at once, or try again in a few seconds";
         Refusal { busy: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error) }
     }
 

@@ -183,11 +183,12 @@ impl Clocks {
         clock.pass(sink, false)
     }
 
-    /// Notes that a node is down from this time on (ms), if its rows do not say so: there are none, or a single one.
+    /// Notes that a node that had sent with this period is down from this time on (ms), if its rows do not say so: there are none, or
+    /// a single one.
     pub fn down(
         &mut self,
         node: &NodeName,
-        since: i64,
+        (since, period): (i64, Option<i64>),
         sink: &mut dyn Sink,
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
@@ -205,7 +206,7 @@ impl Clocks {
             };
         }
         let mut clock = NodeClock::of(begin(sink)?, self.step);
-        clock.silent(since, self.end + 1, sink)?;
+        clock.silent_with((since, self.end + 1), period, sink)?;
         clock.pass(sink, true)
     }
 
@@ -249,7 +250,7 @@ impl FirstRows {
 
     /// When the node fell silent after a row.
     fn silent_after(&self, last: i64) -> i64 {
-        last + self.period.map_or(SILENCE_UNKNOWN, |period| (period * PERIODS_MISSED).max(SILENCE_MIN))
+        last + silence(self.period)
     }
 }
 
@@ -320,7 +321,12 @@ pub(crate) fn milliseconds(nanos: u64) -> i64 {
     (nanos / 1_000_000).cast_signed()
 }
 
+/// How long a node that sends with this period (ms) may be late before it is missed.
+pub(crate) fn silence(period: Option<i64>) -> i64 {
+    period.map_or(SILENCE_UNKNOWN, |period| (period * PERIODS_MISSED).max(SILENCE_MIN))
+}
+
 /// The shortest time between two of these.
-fn shortest_distance(times: &[i64]) -> Option<i64> {
+pub(crate) fn shortest_distance(times: &[i64]) -> Option<i64> {
     times.windows(2).map(|two| two[1] - two[0]).filter(|distance| *distance > 0).min()
 }

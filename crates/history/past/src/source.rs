@@ -14,7 +14,6 @@ use crate::earlier::Earlier;
 use crate::feed::Feed;
 use crate::history::{History, Whose};
 use crate::interval::{Interval, intervals};
-use crate::limits::SILENCE_UNKNOWN;
 use crate::listing;
 use crate::nodes::Known;
 use crate::rows::Group;
@@ -109,14 +108,15 @@ impl PastSource {
         Ok(damage)
     }
 
-    /// The nodes that are not there, and since when (ms): those that the roster says are down, and those without a row in the
-    /// selection that had one before.
+    /// The nodes that are not there: those that the roster says are down, and those without a row in the selection that had one
+    /// before.
     fn away(
         &self,
         clocks: &Clocks,
         earlier: &Earlier<'_>,
+        history: &mut History<'_>,
         matchers: &[Matcher],
-    ) -> Result<Vec<(NodeName, i64)>, QueryError> {
+    ) -> Result<Vec<Away>, QueryError> {
         let mut roster = self.known.roster.nodes(self.known.now);
         let instance = matchers.iter().filter(|matcher| matcher.name == exposed::INSTANCE);
         roster.retain(|(node, _)| instance.clone().all(|matcher| matcher.matches(node.as_str())));
@@ -124,18 +124,36 @@ impl PastSource {
         let unclear = roster.iter().filter(|(node, since)| !is_away(since) && !clocks.has(node));
         let unclear: Vec<NodeName> = unclear.map(|(node, _)| node.clone()).collect();
         let last = earlier.of_these(&unclear)?;
-        let away = roster.into_iter().filter_map(|(node, since)| {
-            let since = since.map(|since| clock::milliseconds(since.0));
-            let silent = last.get(&node).map(|last| last + SILENCE_UNKNOWN);
-            let since = since.into_iter().chain(silent).min()?;
-            Some((node, since))
-        });
-        Ok(away.collect())
+        let mut away = Vec::new();
+        for (node, since) in roster {
+            let (since, last) = (since.map(|since| clock::milliseconds(since.0)), last.get(&node));
+            if since.is_none() && last.is_none() {
+                continue;
+            }
+            // How often it sent before says when it was missed, and how often it has a 0.
+            let period = match last {
+                Some(last) => clock::shortest_distance(&history.of_node(&node, last + 1)?),
+                None => None,
+            };
+            let silent = last.map(|last| last + clock::silence(period));
+            let Some(since) = since.into_iter().chain(silent).min() else { continue };
+            away.push(Away { node, since, period });
+        }
+        Ok(away)
     }
 
     pub(crate) fn end(&self, to: i64) -> i64 {
         to.min(clock::milliseconds(self.known.now.0))
     }
+}
+
+/// A node that is not there.
+struct Away {
+    node: NodeName,
+    /// Since when (ms).
+    since: i64,
+    /// How often it sent rows before (ms), if anybody remembers that.
+    period: Option<i64>,
 }
 
 /// Each warning once, the first ones of them.
@@ -273,9 +291,9 @@ impl PastSource {
         })?;
         clocks.finish(&mut history, sink)?;
         if chosen.derived.contains(&Derived::Up) {
-            for (node, since) in self.away(&clocks, &earlier, matchers)? {
+            for Away { node, since, period } in self.away(&clocks, &earlier, &mut history, matchers)? {
                 let since = since.max(wanted.after.saturating_add(1));
-                clocks.down(&node, since, sink, |sink| begin(&node, &[Derived::Up], sink))?;
+                clocks.down(&node, (since, period), sink, |sink| begin(&node, &[Derived::Up], sink))?;
             }
         }
         Ok(warnings)

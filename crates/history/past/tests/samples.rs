@@ -662,6 +662,38 @@ fn zeros_of_up_are_as_frequent_as_rows_however_few_of_them_a_query_reads() {
 }
 
 #[test]
+fn a_silence_that_is_over_has_zeros_wherever_a_query_begins_and_ends_in_it() {
+    for period in [1_000u64, 10_000, 60_000] {
+        let gap = 20 * period + 900_000;
+        let times = (0..20).map(|n| 100_000 + n * period);
+        let times: Vec<u64> = times.chain((0..5).map(|n| 100_000 + 19 * period + gap + n * period)).collect();
+        let (last, back) = (times[19] as i64, times[20] as i64);
+        let lines = vec![(
+            node("n1"),
+            series(&load(), None),
+            times.iter().map(|ms| (*ms, Reading::Present(1))).collect(),
+        )];
+        let (source, _) = source(lines, *times.last().unwrap());
+        let silent = (3 * period as i64).max(5_000);
+        for begin in (last + 1..back - 2).step_by(gap as usize / 40) {
+            for length in [3 * period as i64, 100_000] {
+                let end = (begin + length).min(back - 1);
+                let wanted = [(NAME, "=", "up"), ("instance", "=", "n1")];
+                let all =
+                    samples_between(&source, (begin, end), &wanted).into_values().next().unwrap_or_default();
+                let zeros = all.split(' ').filter(|sample| sample.ends_with(":0")).count() as i64;
+                let time = end - begin.max(last + silent - 1);
+                let expected = if time <= 0 { 0 } else { (time - 1).max(0) / period as i64 + 1 };
+                assert!(
+                    (expected - 1..=expected + 1).contains(&zeros),
+                    "{period}: {begin} to {end} after {last}: {all}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_node_that_was_away_when_the_selection_begins_is_down_from_there_on() {
     let lines = |period: u64, last: u64, first: u64| {
         let before = (0..=last).rev().step_by(period as usize).take(50).collect::<Vec<_>>();
@@ -693,7 +725,11 @@ fn a_node_that_was_away_when_the_selection_begins_is_down_from_there_on() {
     // It is back, but after the selection.
     let away = up(lines(1_000, 60_000, 2_000_500), (1_000_000, 1_003_500)).unwrap();
     assert_eq!(away, "1000001:0 1001001:0 1002001:0 1003001:0");
-    assert_eq!(up(lines(1_000, 60_000, 2_000_500), (100_000, 110_000)), None, "its period may be long");
+    let soon = up(lines(1_000, 60_000, 2_000_500), (100_000, 110_000)).unwrap();
+    assert_eq!(soon, zeros(100_001, 110_000, 1_000), "the rows before show its period");
+    let mut one = lines(1_000, 60_000, 2_000_500);
+    one[0].2.drain(..49);
+    assert_eq!(up(one, (100_000, 110_000)), None, "its period may be long");
 }
 
 #[test]

@@ -482,3 +482,23 @@ fn what_the_store_has_removed_unsent_is_counted_and_a_node_without_rows_is_forgo
     assert_eq!(lab.counts.removed.load(Ordering::Relaxed), 10_800 - 960);
     assert!(!cursors(&lab).contains(" n2\n") && cursors(&lab).contains(" n1\n"));
 }
+
+#[test]
+fn a_clock_that_was_ahead_at_the_first_start_stops_nothing_when_it_is_right_again() {
+    let mut lab = Lab::new("ahead", settings());
+    // The clock is right from here on: it was an hour ahead when the hub was started for the first time.
+    lab.feed = None;
+    std::fs::remove_file(lab.folder.join("remote/vm.cursor")).unwrap();
+    let ahead = Nanos((BEGIN + 3_600) * SECOND);
+    let cursors = Cursors::open(&lab.folder.join("remote"), "vm", ahead).unwrap();
+    let reader = RangeReader::new(lab.store.shelf().clone(), Some(lab.store.log()), Arc::new(()));
+    let mut feed = Feed::new(&reader, cursors, lab.settings.clone(), lab.counts.clone());
+    lab.seconds("n1", 1, 0, 0..30);
+    let told = feed.pass(Nanos((BEGIN + 10) * SECOND), &mut |_| true).problems;
+    assert_eq!(told, ["the clock was 3590 s ahead at the first start: sending begins with the rows of now"]);
+    feed.save().unwrap();
+    (lab.feed, lab.at) = (Some(feed), Some(10));
+    lab.pass(60);
+    let sent = lab.got.of(&["made"]);
+    assert!(sent.starts_with("10:10 11:11 ") && sent.contains(" 29:29"), "{sent}");
+}

@@ -36,6 +36,8 @@ const STANDSTILL: u64 = 5 * SECOND;
 const UNHEARD: u64 = 300 * SECOND;
 /// Problems of one pass that are logged.
 const PROBLEMS_MAX: usize = 8;
+/// A first start that is more than this in the future was written with a wrong clock.
+const AHEAD: u64 = 60 * SECOND;
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
@@ -131,18 +133,39 @@ impl Feed {
         self.settings.samples_max = self.settings.samples_max.min(samples_max);
     }
 
+    /// Takes the time of the first start back if it is still to come: the clock was ahead then. Otherwise nothing would be sent until
+    /// that time. Returns what people should know.
+    fn check_begin(&mut self, now: u64) -> Option<String> {
+        let since = self.cursors.since;
+        if since <= now.saturating_add(AHEAD) {
+            return None;
+        }
+        let unsent = self.nodes.values_mut().map(|state| &mut state.cursor);
+        let unsent = unsent.chain(self.owners.values_mut().map(|state| &mut state.cursor));
+        unsent.filter(|cursor| **cursor == since).for_each(|cursor| *cursor = now);
+        self.cursors.nodes.values_mut().filter(|cursor| **cursor == since).for_each(|cursor| *cursor = now);
+        self.cursors.since = now;
+        Counts::set(&self.counts.front, now);
+        let seconds = (since - now) / SECOND;
+        Some(format!(
+            "the clock was {seconds} s ahead at the first start: sending begins with the rows of now"
+        ))
+    }
+
     /// Makes requests of what is new at `now`, and calls `send` with each; it returns false if the feed is to stop. Afterwards
     /// [`Feed::save`] says that all of them were taken.
     pub fn pass(&mut self, now: Nanos, send: &mut dyn FnMut(&Request) -> bool) -> Pass {
         let until = last_begin(now.0.saturating_sub(SETTLE), self.settings.batch);
         self.note_standstill(now.0);
+        let was_ahead = self.check_begin(now.0);
         let version = self.reader.version();
         let has_changed = self.version != Some(version);
         if until == self.passed && !has_changed && !self.is_held {
             self.counts.measure(now.0);
-            return Pass::default();
+            return Pass { problems: was_ahead.into_iter().collect(), ..Pass::default() };
         }
         let (mut pass, mut damage) = (Pass::default(), Vec::new());
+        pass.problems.extend(was_ahead);
         let nodes = self.nodes(until, has_changed, &mut damage);
         let begin = self.reader.begin();
         self.may_forget |= has_changed;

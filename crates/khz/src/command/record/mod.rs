@@ -1,6 +1,7 @@
 //! `khz record`: writes rows into a file, while they come or afterwards. `khz_record` writes the file; this chooses the
 //! source of the rows (`origin.rs`), decides when to end, and prints how it goes.
 
+mod elsewhere;
 pub mod flags;
 mod hub_end;
 mod hub_rows;
@@ -11,6 +12,7 @@ mod progress;
 mod ring_copy;
 mod rings;
 mod store_rows;
+mod unseen;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -198,7 +200,7 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
     let note = note_of(json!({ "end": end, "missing": absent.missing }), &recorder.missing());
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    remark_missing(&lacking, flags.quiet);
+    remark_missing(&lacking);
     copied?;
     Ok(done(absent.end(), &counts.missing))
 }
@@ -214,10 +216,7 @@ fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value 
 }
 
 /// Names the nodes with missing rows on stderr, each with what is missing.
-fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
-    if is_quiet {
-        return;
-    }
+fn remark_missing(lacking: &[(String, Missing)]) {
     for (node, missing) in lacking.iter().take(NODES_NAMED_MAX) {
         crate::show::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
     }
@@ -227,10 +226,7 @@ fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
 }
 
 /// Names the nodes that had no row up to the end on stderr, each with the time.
-fn remark_silent(silent: &[(String, Nanos)], is_quiet: bool) {
-    if is_quiet {
-        return;
-    }
+fn remark_silent(silent: &[(String, Nanos)]) {
     for (node, time) in silent.iter().take(NODES_NAMED_MAX) {
         let time = of_whole_span(time.0 as f64 / 1e9);
         crate::show::table::remark!("{}: no row in the last {time} of the recording", printable(node));
@@ -290,8 +286,8 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    remark_missing(&lacking, flags.quiet);
-    remark_silent(&silent, flags.quiet);
+    remark_missing(&lacking);
+    remark_silent(&silent);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));
     }

@@ -200,7 +200,7 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
     let note = note_of(json!({ "end": end, "missing": absent.missing }), &recorder.missing());
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    remark_missing(&lacking);
+    remark_missing(&lacking, flags.quiet);
     copied?;
     Ok(done(absent.end(), &counts.missing))
 }
@@ -215,8 +215,10 @@ fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value 
     note
 }
 
-/// Names the nodes with missing rows on stderr, each with what is missing.
-fn remark_missing(lacking: &[(String, Missing)]) {
+/// Names the nodes with missing rows on stderr, each with what is missing; if it is quiet, only those that change the exit code.
+fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
+    let is_named = |missing: &Missing| !is_quiet || missing.rows > 0 || missing.silences > 0;
+    let lacking: Vec<_> = lacking.iter().filter(|(_, missing)| is_named(missing)).collect();
     for (node, missing) in lacking.iter().take(NODES_NAMED_MAX) {
         crate::show::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
     }
@@ -286,7 +288,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    remark_missing(&lacking);
+    remark_missing(&lacking, flags.quiet);
     remark_silent(&silent);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));

@@ -49,7 +49,7 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     let note = note_of(json!({ "end": end }), &recorder.missing());
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    remark_missing(&lacking);
+    remark_missing(&lacking, flags.quiet);
     copied?;
     match end_of(&server, &chunks, span)? {
         Done::Wholly => Ok(done(Done::Wholly, &counts.missing)),

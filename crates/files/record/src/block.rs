@@ -1,6 +1,7 @@
 //! One block: its rows one by one, and how an open block is closed.
 
-use khz_block::{BlockError, Decoder, HEADER_BYTES, RowScanner, Step};
+use khz_block::{BlockError, Decoder, Encoder, HEADER_BYTES, RowScanner, Step};
+use khz_model::Nanos;
 
 /// Gives every row of a whole block, with its number.
 ///
@@ -29,6 +30,29 @@ pub fn rows(block: &[u8], mut take: impl FnMut(u64, &Decoder)) -> Result<(), Blo
         }
         _ => Ok(()),
     }
+}
+
+/// The rows of a whole block that were gathered at this time since boot or later, as a closed block; `None`: there are none.
+///
+/// # Errors
+/// As for [`rows`].
+pub(crate) fn since(block: &[u8], boot: Nanos) -> Result<Option<Vec<u8>>, BlockError> {
+    let (mut encoder, mut bytes) = (None::<Encoder>, Vec::new());
+    rows(block, |number, row| {
+        let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
+        if let Some(encoder) = &mut encoder {
+            let changed = row.changed().iter().map(|&slot| slot as usize);
+            return encoder.delta_row(row.stamp(), changed, reading, &mut bytes);
+        }
+        let Some(header) = row.header().filter(|_| row.stamp().boot >= boot) else { return };
+        let mut first = Encoder::new(header.lane, header.generation, header.period);
+        first.resume(number, header.generation);
+        first.key_row(row.stamp(), row.slots(), reading, &mut bytes);
+        encoder = Some(first);
+    })?;
+    let Some(header) = encoder.and_then(|mut encoder| encoder.close()) else { return Ok(None) };
+    bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    Ok(Some(bytes))
 }
 
 /// Closes a block that was copied out of a lane while it was open: its header gets the number of rows, the bytes and the

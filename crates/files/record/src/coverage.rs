@@ -82,6 +82,8 @@ pub(crate) struct Coverage {
     silences_counted: u64,
     /// The first and the last row number that were reported lost.
     reported: Option<(u64, u64)>,
+    /// Rows before this one are from before the recording.
+    since: u64,
     /// What is missing in holes that were too many to remember.
     forgotten: Missing,
 }
@@ -114,6 +116,11 @@ impl Coverage {
     pub fn lost(&mut self, from: u64, to: u64) {
         let reported = self.reported.get_or_insert((from, to));
         *reported = (reported.0.min(from), reported.1.max(to));
+    }
+
+    /// Rows before this one are from before the recording: none of them is missing.
+    pub fn begins(&mut self, row: u64) {
+        self.since = row;
     }
 
     /// Joins a run with the next one if they touch.
@@ -167,7 +174,7 @@ impl Coverage {
         else {
             return missing;
         };
-        for rows in [first.from.saturating_sub(from), to.saturating_sub(last.to)] {
+        for rows in [first.from.saturating_sub(from.max(self.since)), to.saturating_sub(last.to)] {
             if (1..=LEAP_MAX).contains(&rows) {
                 missing += Missing { rows, gaps: 1, ..Missing::default() };
             }
@@ -272,6 +279,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// The first row, when it was gathered, and the time between two rows.
+    pub fn begin(&self) -> (u64, Stamp, Nanos) {
+        (self.row, self.first, self.period)
+    }
+
     /// When the last row was gathered, and the time between two rows.
     pub fn end(&self) -> (Stamp, Nanos) {
         (self.last, self.period)

@@ -9,6 +9,7 @@ use khz_block::{HEADER_BYTES, Header, stamps};
 use khz_model::{Nanos, Stamp};
 
 use crate::RecordError;
+use crate::block::since;
 use crate::coverage::{Coverage, Missing, between_epochs, ticks_to_end};
 use crate::file::TraceFile;
 use crate::jitter::Jitter;
@@ -83,6 +84,9 @@ struct Lane {
     heard: Option<(Nanos, Nanos)>,
 }
 
+/// Rows that were on their way when a recording began belong to it: nodes and hubs pass rows on at least once a second.
+const ON_THE_WAY: Nanos = Nanos::from_secs(2);
+
 /// Writes a recording, into one file or several.
 #[derive(Debug)]
 pub struct Recorder {
@@ -99,7 +103,8 @@ pub struct Recorder {
     /// Files that are complete, oldest first.
     complete: Vec<(PathBuf, u64)>,
     counts: Counts,
-    /// When the recording ended, by our clock since boot.
+    /// When the recording began and ended, by our clock since boot.
+    begin: Option<Nanos>,
     end: Option<Nanos>,
 }
 
@@ -119,6 +124,7 @@ impl Recorder {
             former: Vec::new(),
             complete: Vec::new(),
             counts: Counts { files: 1, ..Counts::default() },
+            begin: None,
             end: None,
         })
     }
@@ -164,6 +170,16 @@ impl Recorder {
         let known = self.lanes.entry(lane).or_default();
         known.needs_schema(header.generation);
         let period = known.period_of(header.period);
+        let mut rest = None;
+        if let Some(begin) = known.begin(self.begin, period).filter(|begin| header.stamp.boot < *begin) {
+            match since(bytes, begin) {
+                Ok(Some(rows)) => rest = Some(rows),
+                Ok(None) => return Ok(()),
+                // Damage is counted below.
+                Err(_) => {}
+            }
+        }
+        let bytes = rest.as_deref().unwrap_or(bytes);
         let (mut count, mut last) = (0u64, known.last);
         let (jitter, coverage) = (&mut self.counts.jitter, &mut known.coverage);
         let mut repeated = 0;
@@ -178,6 +194,7 @@ impl Recorder {
         if read.is_err() {
             self.counts.damaged += 1;
         }
+        known.coverage.begins(known.first_since(self.begin));
         // The next row is measured against the newest row, not against a late one.
         known.last = known.last.max(last);
         self.counts.repeated += repeated;
@@ -192,7 +209,12 @@ impl Recorder {
 
     /// These rows (`to` not included) will not come.
     pub fn lost(&mut self, lane: u32, from: u64, to: u64) -> Result<(), RecordError> {
-        self.lanes.entry(lane).or_default().lose(from, to);
+        let known = self.lanes.entry(lane).or_default();
+        let from = from.max(known.first_since(self.begin));
+        if from >= to {
+            return Ok(());
+        }
+        known.lose(from, to);
         self.file.put(&Sealed::Lost { lane, from, to })
     }
 
@@ -205,6 +227,12 @@ impl Recorder {
         if lane.heard.is_none_or(|(boot, _)| boot < stamp.boot) {
             lane.heard = Some((stamp.boot, period));
         }
+    }
+
+    /// The recording began at this moment: rows of a node that were gathered long before do not belong to it. They come if the node
+    /// was elsewhere then.
+    pub fn begin_at(&mut self, begin: Nanos) {
+        self.begin = Some(begin);
     }
 
     /// The recording ends at this moment: nodes without a row between their last row and this moment are silent.
@@ -383,6 +411,21 @@ impl Lane {
     /// The time between two rows of a block that says this; 0 where rows come at any time.
     fn period_of(&self, said: Nanos) -> Nanos {
         if self.period == 0 { Nanos(0) } else { said }
+    }
+
+    /// When the recording began, by the node's clock: older rows do not belong to it. `None`: nobody knows.
+    fn begin(&self, begin: Option<Nanos>, period: Nanos) -> Option<Nanos> {
+        let at = i128::from(begin?.0) - self.ahead?;
+        let at = at - i128::from(period.0) - i128::from(ON_THE_WAY.0);
+        (period > Nanos(0)).then(|| Nanos(u64::try_from(at).unwrap_or(0)))
+    }
+
+    /// The first row that may belong to the recording, as far as its rows tell.
+    fn first_since(&self, begin: Option<Nanos>) -> u64 {
+        let Some((row, first, period)) = self.coverage.span().map(|span| span.begin()) else { return 0 };
+        let Some(begin) = self.begin(begin, period) else { return 0 };
+        let rows = first.boot.since(begin).0.checked_div(period.0).unwrap_or(u64::MAX);
+        row.saturating_sub(rows)
     }
 
     /// When the newest row in the recording was gathered, by the node's clock, and the period.

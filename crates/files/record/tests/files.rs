@@ -312,6 +312,42 @@ fn whatever_order_the_blocks_of_a_lane_come_in_its_rows_come_out_in_their_order(
 }
 
 #[test]
+fn rows_from_long_before_the_begin_are_not_recorded_and_not_missing() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    let head = LaneHead { lane: 1, node: "n0", name: "fast", epoch: 7, period: PERIOD };
+    recorder.lane(&head).unwrap();
+    let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    recorder.schema(1, 1, 0, &schema).unwrap();
+    // Our clock is an hour ahead of the node's. It comes back with row 9,000; the recording began at its row 5,003.
+    let (hour, at) = (3_600_000_000_000, |row: u64| 1_000_000_000 + row * PERIOD);
+    recorder.begin_at(Nanos(hour + at(5_003) + PERIOD + 2_000_000_000));
+    recorder.heard(
+        1,
+        Stamp { boot: Nanos(at(9_000)), real_offset: 0 },
+        Nanos(PERIOD),
+        Nanos(hour + at(9_000)),
+    );
+    recorder.block(1, &block(0, 9_000)).unwrap();
+    for first in [0, 4_990, 5_000, 5_010] {
+        recorder.block(1, &block(0, first)).unwrap();
+    }
+    recorder.lost(1, 10, 4_990).unwrap();
+    let missing = Missing { rows: 3_980, gaps: 1, ..Missing::default() };
+    assert_eq!(recorder.missing(), missing, "those from its begin on");
+    recorder.lost(1, 5_020, 9_000).unwrap();
+    let counts = recorder.finish("{}").unwrap();
+    assert_eq!((counts.rows, counts.damaged), (27, 0));
+    assert_eq!(rows_of(std::slice::from_ref(&path)), (27, Vec::new()));
+    let survey = Survey::of(&Recording::of(&[path])).unwrap();
+    assert_eq!(survey.lanes[0].missing(), missing);
+    assert_eq!(survey.lanes[0].first.unwrap().boot, Nanos(at(5_003)));
+}
+
+#[test]
 fn rows_that_come_at_any_time_are_missing_by_their_numbers_and_never_by_the_clock() {
     let folder = Folder::new();
     let path = folder.file("channel.khzt");

@@ -142,6 +142,9 @@ pub(crate) struct Beats {
     pub retransmitted: Option<u64>,
 }
 
+/// A refusal is shown for this long after the last one: an agent that is refused tries again every 30 s at most.
+const REFUSAL_SHOWN: Nanos = Nanos::from_secs(120);
+
 /// The link state of one node.
 #[derive(Debug)]
 pub(crate) struct LinkState {
@@ -161,6 +164,8 @@ pub(crate) struct LinkState {
     has_left: bool,
     /// Why the node is down, or what is wrong with it while it is up.
     problem: Option<String>,
+    /// Why another connection was refused the node's name, and when the last one was.
+    refusal: Option<(String, Nanos)>,
     /// Why the node is not at the hub that it prefers, and when it said so.
     away: Option<(Away, Nanos)>,
     beats: Beats,
@@ -188,6 +193,7 @@ impl LinkState {
             goodbye: None,
             has_left: false,
             problem: None,
+            refusal: None,
             away: None,
             beats: Beats::default(),
             past: None,
@@ -254,9 +260,18 @@ impl LinkState {
         Err((Reason::Superseded, text))
     }
 
-    /// A connection was refused the node's name; people see why in the node's status.
-    pub fn refused(&mut self, problem: String) {
-        self.problem = Some(problem);
+    /// A connection was refused the node's name; people see why in the node's status, for a while after the last one.
+    pub fn refused(&mut self, problem: String, now: Nanos) {
+        self.refusal = Some((problem, now));
+    }
+
+    /// What is wrong with the node now.
+    fn problem(&self, now: Nanos) -> Option<String> {
+        let age = |at: &Nanos| now.since(*at);
+        match self.refusal.as_ref().filter(|(_, at)| age(at) < REFUSAL_SHOWN) {
+            Some((text, at)) => Some(format!("{text} ({} s ago)", age(at).0 / Nanos::SECOND.0)),
+            None => self.problem.clone(),
+        }
     }
 
     /// This connection speaks for the node from now on. Returns the connection that did so before, which
@@ -280,7 +295,7 @@ impl LinkState {
         self.problem = is_another_boot.then(|| {
             "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
         });
-        self.away = None;
+        (self.refusal, self.away) = (None, None);
         before
     }
 
@@ -293,7 +308,7 @@ impl LinkState {
         self.changed = now;
         self.has_left = std::mem::take(&mut self.said_goodbye);
         self.problem = if self.has_left { self.goodbye.take() } else { problem };
-        self.away = None;
+        (self.refusal, self.away) = (None, None);
         true
     }
 
@@ -384,7 +399,7 @@ impl LinkState {
             round_trip: self.beats.round_trip,
             retransmitted: self.beats.retransmitted,
             connects: self.connects,
-            problem: self.problem.clone(),
+            problem: self.problem(now),
             believed: self.is_unproved,
             // The hub that answers fills in its own name.
             hub: None,
@@ -449,6 +464,7 @@ impl LinkState {
                 address,
             });
             self.version.clone_from(&status.version);
+            self.problem = status.problem.as_ref().map(|problem| format!("at hub {hub}: {problem}"));
         }
         told.is_news || before != (self.has_left, self.past.is_some())
     }

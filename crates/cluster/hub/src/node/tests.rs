@@ -521,6 +521,34 @@ fn a_node_that_the_other_hub_has_forgotten_can_be_forgotten_here() {
 }
 
 #[test]
+fn a_refusal_is_shown_with_its_age_while_it_goes_on_and_then_what_else_is_wrong() {
+    let mut peer = Peer::new();
+    peer.connect(1);
+    let problem =
+        |peer: &Peer, seconds: u64| peer.node.status(Nanos(NOW.0 + seconds * 1_000_000_000)).problem;
+    peer.node.link_mut().refused("refused 10.0.0.9: the name n1 is taken".into(), NOW);
+    assert_eq!(problem(&peer, 7).as_deref(), Some("refused 10.0.0.9: the name n1 is taken (7 s ago)"));
+    peer.node
+        .link_mut()
+        .refused("refused 10.0.0.9: the name n1 is taken".into(), Nanos(NOW.0 + 30_000_000_000));
+    assert_eq!(problem(&peer, 140).as_deref(), Some("refused 10.0.0.9: the name n1 is taken (110 s ago)"));
+    assert_eq!(problem(&peer, 150), None, "the other machine has given up, or has another name");
+    peer.node.link_mut().refused("refused 10.0.0.9: the name n1 is taken".into(), NOW);
+    peer.node.disconnect(1, Some("silent for too long".into()), NOW);
+    assert_eq!(problem(&peer, 1).as_deref(), Some("silent for too long"));
+}
+
+#[test]
+fn why_a_node_is_down_at_another_hub_is_shown_here_also_if_it_never_had_a_lane() {
+    let mut peer = Peer::new();
+    let down = NodeStatus { problem: Some("silent for too long".into()), ..listed(Some(10), false, false) };
+    assert!(peer.node.link_mut().reported_by(0, "below", &down));
+    assert_eq!(peer.node.status(NOW).problem.as_deref(), Some("at hub below: silent for too long"));
+    assert!(peer.node.link_mut().reported_by(0, "below", &listed(None, false, true)));
+    assert_eq!(peer.node.status(NOW).problem, None, "it was forgotten there");
+}
+
+#[test]
 fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_for() {
     let mut peer = Peer::new();
     peer.connect(1);

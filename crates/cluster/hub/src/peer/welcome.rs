@@ -47,7 +47,7 @@ impl Talk<'_> {
         {
             let mut node = shared.lock();
             if let Err((reason, text)) = node.admits(&identity) {
-                node.link_mut().refused(format!("refused {}: {text}", self.caller.from()));
+                node.link_mut().refused(format!("refused {}: {text}", self.caller.from()), self.now);
                 return Err(Reject { reason, text });
             }
             let link =

@@ -45,6 +45,8 @@ pub enum Event {
         generation: u32,
         /// Time between two rows.
         period: Nanos,
+        /// The row after the newest that the hub knows.
+        next_row: u64,
     },
     /// The next bytes of a schema (`docs/block.md`); `offset` 0 begins it.
     Schema {
@@ -109,6 +111,8 @@ pub enum Event {
     Node {
         /// Which.
         node: String,
+        /// Whether it is there.
+        is_up: bool,
     },
     /// The list of nodes is complete.
     Nodes,
@@ -292,8 +296,8 @@ impl EventSink {
 
     fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         let lane = self.name(lane);
-        let LaneOffer { interest, generation, period, .. } = *offer;
-        self.push(Event::Lane { lane, interest, generation, period });
+        let LaneOffer { interest, generation, period, next_row, .. } = *offer;
+        self.push(Event::Lane { lane, interest, generation, period, next_row });
     }
 }
 
@@ -354,7 +358,7 @@ impl LaneSink for EventSink {
     }
 
     fn node(&mut self, status: &NodeStatus) {
-        self.push(Event::Node { node: status.node.to_string() });
+        self.push(Event::Node { node: status.node.to_string(), is_up: status.up });
     }
 
     fn nodes_end(&mut self) {

@@ -110,7 +110,7 @@ pub struct RecordFlags {
     /// Read parameters from this file; flags override it.
     #[arg(long, value_name = "FILE.toml")]
     pub params: Option<PathBuf>,
-    /// Print nothing about progress.
+    /// Print nothing about progress, only what is missing.
     #[arg(short, long)]
     pub quiet: bool,
     /// Record while this program runs.

@@ -10,13 +10,13 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
-use khz_model::fold::fold;
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ChannelName, Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 
+use super::elsewhere::{Elsewhere, by_hub};
+use super::unseen::Unseen;
 use crate::show::outcome::{Failure, sentence};
-use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -51,6 +51,8 @@ pub struct HubRows {
     pub(super) out_of_sight: HashSet<(String, String)>,
     /// The first row of each lane's block that is not complete yet.
     pub(super) began: HashMap<u32, u64>,
+    /// It copies rows that are there already.
+    is_past: bool,
     /// Events that came before there was a recorder.
     early: Vec<Event>,
     /// Why the hub refuses the subscription.
@@ -60,8 +62,12 @@ pub struct HubRows {
     listed: HashSet<String>,
     /// Patterns that nothing matches yet.
     unmatched: Vec<Pattern>,
-    /// Nodes that are at another one of the hubs, each with that hub.
-    elsewhere: BTreeMap<String, String>,
+    /// When it subscribed, by our clock since boot.
+    began_at: Nanos,
+    /// Nodes that were not there then.
+    unseen: Unseen,
+    /// Nodes that are at another one of the hubs.
+    elsewhere: Elsewhere,
     /// The last remark about each node and about the connection, by what the remark begins with.
     remarks: HashMap<String, String>,
 }
@@ -80,6 +86,7 @@ impl HubRows {
     fn begin(access: &Access, interest: &Interest, past: Option<Nanos>) -> Result<Self, Failure> {
         let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
         let has_others = settings.hubs.len() > 1;
+        let began_at = super::now();
         let broken = |error: std::io::Error| Failure::work(format!("cannot start a link: {error}"));
         let (sink, events) = Events::with_past(QUEUE_BYTES, past.unwrap_or(Nanos(0))).map_err(broken)?;
         let following = Following::start(settings, sink).map_err(broken)?;
@@ -102,13 +109,16 @@ impl HubRows {
             nodes: HashSet::new(),
             out_of_sight: HashSet::new(),
             began: HashMap::new(),
+            is_past: past.is_some(),
             early: Vec::new(),
             refused: None,
             known: None,
             listed: HashSet::new(),
             // A channel selects its series itself, and some of them may not be there yet.
             unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
-            elsewhere: BTreeMap::new(),
+            began_at,
+            unseen: Unseen::default(),
+            elsewhere: Elsewhere::default(),
             remarks: HashMap::new(),
         };
         match hub.channel {
@@ -182,18 +192,38 @@ impl HubRows {
 
     /// Copies what has come since the last call.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
-        for event in std::mem::take(&mut self.early) {
-            self.take(event, recorder)?;
-        }
+        self.take_early(recorder)?;
         while let Some(event) = self.events.try_next() {
             self.take(event, recorder)?;
+        }
+        for text in self.elsewhere.news(Instant::now()) {
+            crate::show::table::remark!("{text}");
         }
         Ok(())
     }
 
+    /// Takes what came before there was a recorder. Lanes come before the list that says whose nodes are there.
+    fn take_early(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        let early = std::mem::take(&mut self.early);
+        if early.is_empty() {
+            return Ok(());
+        }
+        if !self.is_past {
+            recorder.begin_at(self.began_at);
+            let down = |event: &Event| match event {
+                Event::Node { node, is_up: false } => Some(node.clone()),
+                _ => None,
+            };
+            early.iter().filter_map(down).for_each(|node| self.unseen.is_down(&node));
+        }
+        let taken = early.into_iter().try_for_each(|event| self.take(event, recorder));
+        self.unseen.begun();
+        taken
+    }
+
     pub(super) fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
         match event {
-            Event::Lane { lane, period, .. } => self.lane(lane, period, recorder),
+            Event::Lane { lane, period, next_row, .. } => self.lane(lane, period, next_row, recorder),
             Event::Schema { lane, generation, offset, bytes } => {
                 self.match_patterns(&lane, offset, &bytes);
                 match self.lanes.get(&lane) {
@@ -201,7 +231,7 @@ impl HubRows {
                     None => Ok(()),
                 }
             }
-            Event::Node { node } => {
+            Event::Node { node, .. } => {
                 self.listed.insert(node);
                 Ok(())
             }
@@ -212,17 +242,25 @@ impl HubRows {
                 Ok(())
             }
             Event::Block { lane, bytes } => match self.lanes.get(&lane) {
-                Some(&number) => recorder.block(number, &bytes),
-                None => Ok(()),
+                Some(&number) if !self.unseen.is_old_block(&lane, &bytes) => {
+                    self.nodes.insert(lane.node.clone());
+                    recorder.block(number, &bytes)
+                }
+                _ => Ok(()),
             },
             Event::Began { lane, row } => {
-                if let Some(&number) = self.lanes.get(&lane) {
+                if let Some(&number) = self.lanes.get(&lane)
+                    && !self.unseen.is_old(&lane, row + 1)
+                {
+                    self.nodes.insert(lane.node.clone());
                     self.began.insert(number, row);
                 }
                 Ok(())
             }
             Event::Heard { lane, stamp, period } => {
-                if let Some(&number) = self.lanes.get(&lane) {
+                if let Some(&number) = self.lanes.get(&lane)
+                    && !self.unseen.has(&lane)
+                {
                     recorder.heard(number, stamp, period, super::now());
                 }
                 Ok(())
@@ -245,7 +283,8 @@ impl HubRows {
             }
             Event::Down { problem } => {
                 let name = |lane: Arc<LaneKey>| (lane.node.clone(), lane.name.clone());
-                self.out_of_sight.extend(self.open.drain().map(name));
+                let seen = self.open.drain().filter(|lane| !self.unseen.has(lane));
+                self.out_of_sight.extend(seen.map(name));
                 self.began.clear();
                 self.remark(problem);
                 Ok(())
@@ -255,12 +294,7 @@ impl HubRows {
                 Ok(())
             }
             Event::Elsewhere { nodes } => {
-                self.elsewhere = nodes;
-                for (hub, nodes) in self.never_here() {
-                    let (nodes, are) =
-                        (printable(&fold(&nodes)), if nodes.len() == 1 { "is" } else { "are" });
-                    self.remark(format!("{nodes} {are} at {hub}: recorded once back at the other hub"));
-                }
+                self.elsewhere.are(nodes, Instant::now());
                 Ok(())
             }
         }
@@ -268,22 +302,22 @@ impl HubRows {
 
     /// Nodes that were at another one of the hubs all the time, by hub.
     pub fn never_here(&self) -> BTreeMap<String, Vec<String>> {
-        let mut by_hub = BTreeMap::<String, Vec<String>>::new();
-        for (node, hub) in self.elsewhere.iter().filter(|(node, _)| !self.nodes.contains(*node)) {
-            by_hub.entry(hub.clone()).or_default().push(node.clone());
-        }
-        by_hub
+        by_hub(self.elsewhere.nodes().iter().filter(|(node, _)| !self.nodes.contains(*node)))
     }
 
     fn lane(
         &mut self,
         lane: Arc<LaneKey>,
         period: Nanos,
+        next_row: u64,
         recorder: &mut Recorder,
     ) -> Result<(), RecordError> {
         let next = self.lanes.len() as u32 + 1;
         let number = *self.lanes.entry(lane.clone()).or_insert(next);
-        self.nodes.insert(lane.node.clone());
+        self.unseen.offered(&lane, next_row);
+        if !self.unseen.has(&lane) {
+            self.nodes.insert(lane.node.clone());
+        }
         self.out_of_sight.remove(&(lane.node.clone(), lane.name.clone()));
         let LaneKey { node, name, epoch } = &*lane;
         // A channel has one lane at a node, whose rows come at any time.
@@ -340,7 +374,8 @@ impl HubRows {
     /// does not spell out its nodes at least one has to be there.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
         let named = khz_model::pattern::named_nodes(patterns).into_iter();
-        let is_nowhere = |node: &String| !self.nodes.contains(node) && !self.elsewhere.contains_key(node);
+        let is_nowhere =
+            |node: &String| !self.nodes.contains(node) && !self.elsewhere.nodes().contains_key(node);
         let mut missing: Vec<String> = named.filter(is_nowhere).collect();
         missing.sort();
         missing.dedup();
@@ -348,7 +383,7 @@ impl HubRows {
         let (missing, mut unknown): (Vec<String>, Vec<String>) = missing.into_iter().partition(is_known);
         let lists = patterns.iter().filter_map(Pattern::nodes).flat_map(|nodes| nodes.beyond(EXPAND_MAX));
         let here = self.known.iter().flatten().chain(&self.nodes);
-        let known: Vec<&String> = here.chain(self.elsewhere.keys()).collect();
+        let known: Vec<&String> = here.chain(self.elsewhere.nodes().keys()).collect();
         let is_nobodys = |list: &Hostlist| !known.iter().any(|node| list.matches(node));
         unknown.extend(lists.filter(is_nobodys).map(|list| list.to_string()));
         (missing, unknown)

@@ -1,6 +1,7 @@
 //! `khz record`: writes rows into a file, while they come or afterwards. `khz_record` writes the file; this chooses the
 //! source of the rows (`origin.rs`), decides when to end, and prints how it goes.
 
+mod elsewhere;
 pub mod flags;
 mod hub_end;
 mod hub_rows;
@@ -11,6 +12,7 @@ mod progress;
 mod ring_copy;
 mod rings;
 mod store_rows;
+mod unseen;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -213,11 +215,10 @@ fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value 
     note
 }
 
-/// Names the nodes with missing rows on stderr, each with what is missing.
+/// Names the nodes with missing rows on stderr, each with what is missing; if it is quiet, only those that change the exit code.
 fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
-    if is_quiet {
-        return;
-    }
+    let is_named = |missing: &Missing| !is_quiet || missing.rows > 0 || missing.silences > 0;
+    let lacking: Vec<_> = lacking.iter().filter(|(_, missing)| is_named(missing)).collect();
     for (node, missing) in lacking.iter().take(NODES_NAMED_MAX) {
         crate::show::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
     }
@@ -227,10 +228,7 @@ fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
 }
 
 /// Names the nodes that had no row up to the end on stderr, each with the time.
-fn remark_silent(silent: &[(String, Nanos)], is_quiet: bool) {
-    if is_quiet {
-        return;
-    }
+fn remark_silent(silent: &[(String, Nanos)]) {
     for (node, time) in silent.iter().take(NODES_NAMED_MAX) {
         let time = of_whole_span(time.0 as f64 / 1e9);
         crate::show::table::remark!("{}: no row in the last {time} of the recording", printable(node));
@@ -291,7 +289,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
     remark_missing(&lacking, flags.quiet);
-    remark_silent(&silent, flags.quiet);
+    remark_silent(&silent);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));
     }

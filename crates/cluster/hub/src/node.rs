@@ -42,7 +42,7 @@ use holding::Holding;
 pub(crate) use holding::NoRoom;
 pub(crate) use lanes::{BASE, Lanes};
 use link_state::LinkState;
-pub(crate) use link_state::{Arrival, Identity, Link, THROUGH_HUB, silent_after};
+pub(crate) use link_state::{Arrival, Identity, Link, SOURCE_SHIFT, THROUGH_HUB, silent_after};
 pub(crate) use requests::{EVERYTHING, Files, RowRequest};
 use requests::{Outcome, Requests};
 pub(crate) use shared::SharedNode;

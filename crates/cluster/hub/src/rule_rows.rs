@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use khz_model::query::Subscription;
-use khz_model::{ChannelName, Interest, NodeName, Row, Series, Stamp};
+use khz_model::{ChannelName, Interest, Nanos, NodeName, Row, Series, Stamp};
 
+use crate::clock;
 use crate::cluster::Cluster;
 use crate::cursor::{Cursor, Event, Numbers};
 use crate::node::SharedNode;
@@ -21,6 +22,9 @@ const TENDED_AT_ONCE: usize = 4_096;
 
 /// Nodes whose newest rows are asked for at a time.
 const NEWEST_MAX: usize = 64;
+
+/// A hub that ends says so long before, at most, that its nodes are gone.
+const GONE_BEFORE: Nanos = Nanos::from_secs(3);
 
 /// How the names of these channels begin. Nobody else may have such a channel.
 pub const RULES_PREFIX: &str = "khz_rules_";
@@ -175,6 +179,30 @@ impl RuleRows {
     pub fn nodes(&self) -> Vec<(NodeName, bool)> {
         let nodes = self.cluster.nodes();
         nodes.iter().map(|node| (node.name.clone(), node.up.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Whether a node is up here by a connection of its own.
+    pub fn is_direct(&self, node: &str) -> bool {
+        let node = NodeName::new(node).ok().and_then(|name| self.cluster.node(&name));
+        node.is_some_and(|node| node.lock().link().is_direct())
+    }
+
+    /// The nodes that have gone together with the hub below through which they came, whose connection has ended within this time. They
+    /// may be well: that hub was restarted, perhaps.
+    pub fn gone_with_their_hub(&self, within: Nanos) -> Vec<NodeName> {
+        let now = clock::boot();
+        let Some(lost) = self.cluster.sources.lost_within(within, now) else { return Vec::new() };
+        let nodes = self.cluster.nodes();
+        let has_gone = |node: &Arc<SharedNode>| {
+            let node = node.lock();
+            let link = node.link();
+            link.gone_through().and_then(|source| lost.get(&source)).is_some_and(|lost| {
+                let since = link.changed().0.saturating_add(GONE_BEFORE.0);
+                now.since(*lost) < within && since >= lost.0
+            })
+        };
+        let down = nodes.iter().filter(|node| !node.up.load(Ordering::Relaxed));
+        down.filter(|node| has_gone(node)).map(|node| node.name.clone()).collect()
     }
 }
 

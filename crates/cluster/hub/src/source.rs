@@ -25,7 +25,7 @@ use crate::cluster::Cluster;
 use crate::followed::AsksBelow;
 use crate::generations::Generations;
 use crate::mailbox::{Command, Mailbox};
-use crate::node::{SharedNode, THROUGH_HUB};
+use crate::node::{SOURCE_SHIFT, SharedNode, THROUGH_HUB};
 use asked::Asking;
 pub(crate) use asked::{Asked, Wanted};
 use fed_lane::Origin;
@@ -194,7 +194,7 @@ impl Reader for NodesBelow {
     fn offered(&mut self, name: &NodeName, offer: &LaneOffer<'_>, wanted: &Wanted) -> Option<LaneBelow> {
         self.lanes_made += 1;
         let id = self.lanes_made;
-        let connection = THROUGH_HUB | (self.number as u64) << 40 | id;
+        let connection = THROUGH_HUB | (self.number as u64) << SOURCE_SHIFT | id;
         self.node(name)?;
         let NodesBelow { here, nodes, .. } = self;
         let node = nodes.get_mut(name)?;
@@ -334,6 +334,7 @@ impl Reader for NodesBelow {
     }
 
     fn down(&mut self, _: &str) {
+        self.here.cluster.sources.lose(self.number, clock::boot());
         self.forget();
     }
 

@@ -173,3 +173,15 @@ fn hubs_that_nodes_come_from_are_known_once_each_and_a_loop_is_refused() {
     cluster.sources.forget(0);
     assert_eq!(cluster.sources.all(), [[2; 16], [3; 16]]);
 }
+
+#[test]
+fn it_is_known_for_a_while_when_the_connection_to_a_hub_below_has_ended() {
+    let cluster = cluster();
+    let within = |at: u64| cluster.sources.lost_within(Nanos::from_secs(10), Nanos::from_secs(at));
+    assert_eq!(within(5), None);
+    cluster.sources.lose(1, Nanos::from_secs(100));
+    assert_eq!(within(105), Some([(1, Nanos::from_secs(100))].into()));
+    assert_eq!(within(110), None, "that is long ago");
+    cluster.sources.lose(2, Nanos::from_secs(108));
+    assert_eq!(within(112).map(|lost| lost.len()), Some(2));
+}

@@ -33,6 +33,8 @@ use super::reports::Reports;
 
 /// Connections with this number or a higher one are not connections of the link door: another hub speaks for the node.
 pub(crate) const THROUGH_HUB: u64 = 1 << 63;
+/// Of such a connection, the bits from this one on have the number of the source: it makes fewer than 2^40 connections.
+pub(crate) const SOURCE_SHIFT: u32 = 40;
 
 /// A node whose rows come this far apart is silent when nothing has come for this long.
 pub(crate) fn silent_after(period: Nanos) -> Nanos {
@@ -99,6 +101,12 @@ impl Link {
         self.connection >= THROUGH_HUB
     }
 
+    /// The number of the source whose hub speaks for the node; `None`: none does.
+    fn source(&self) -> Option<usize> {
+        let number = (self.connection & !THROUGH_HUB) >> SOURCE_SHIFT;
+        self.is_through_hub().then(|| usize::try_from(number).ok()).flatten()
+    }
+
     /// Leaves a command for the thread that owns the connection.
     pub fn send(&self, command: Command) {
         self.mailbox.put(self.connection, command);
@@ -149,6 +157,8 @@ const REFUSAL_SHOWN: Nanos = Nanos::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct LinkState {
     link: Option<Link>,
+    /// The source whose hub spoke for the node last; `None`: the last connection was its own.
+    source: Option<usize>,
     identity: Identity,
     version: String,
     caller: Option<Caller>,
@@ -182,6 +192,7 @@ impl LinkState {
     pub fn new(now: Nanos) -> Self {
         LinkState {
             link: None,
+            source: None,
             identity: Identity::default(),
             version: String::new(),
             caller: None,
@@ -278,6 +289,7 @@ impl LinkState {
     /// the caller must cut.
     pub fn connect(&mut self, arrival: &Arrival<'_>, link: Link, now: Nanos) -> Option<Link> {
         let is_another_boot = self.link.is_some() && arrival.identity.boot != self.identity.boot;
+        self.source = link.source();
         let before = self.link.replace(link);
         if before.is_none() {
             self.changed = now;
@@ -365,6 +377,11 @@ impl LinkState {
     /// When the node came or went.
     pub fn changed(&self) -> Nanos {
         self.changed
+    }
+
+    /// The source through which the node came last, if it is gone; `None`: it is up, or came itself.
+    pub fn gone_through(&self) -> Option<usize> {
+        self.source.filter(|_| !self.is_up())
     }
 
     /// The configuration expects the node.

@@ -12,6 +12,7 @@ use crate::followed::{FollowedChannel, Follows, Looks};
 use crate::lane::{Lane, Part};
 use crate::limits::FOLLOWED_LINGER;
 use crate::node::{Answer, Arrival, BASE, Link, Terms};
+use crate::rule_rows::RuleRows;
 
 /// How the base lane is offered.
 const OFFER: LaneOffer<'static> = LaneOffer {
@@ -503,6 +504,31 @@ fn rows_that_one_hub_below_has_lost_are_lost_when_no_other_speaks_for_the_node()
     row_of(&mut other, 6);
     assert_eq!(history(&one), (vec![0, 1, 2, 5, 6], 1));
     assert_eq!(one.node().lock().lanes().base().map(Lane::awaited), Some(1));
+}
+
+#[test]
+fn a_node_that_has_gone_with_its_hub_is_told_from_one_that_has_gone_alone() {
+    let within = Nanos::from_secs(10);
+    let gone = |below: &Below| -> Vec<String> {
+        let rows = RuleRows::new(below.follower.reader().here.cluster.clone(), std::thread::current());
+        rows.gone_with_their_hub(within).iter().map(ToString::to_string).collect()
+    };
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    row_of(&mut below, 0);
+    assert_eq!(gone(&below), Vec::<String>::new(), "it is up");
+    below.follower.down("cut");
+    assert_eq!(gone(&below), ["a"]);
+    below.offer_base();
+    below.schema(1, &["x"]);
+    row_of(&mut below, 1);
+    assert_eq!(gone(&below), Vec::<String>::new(), "it is back");
+    let mut alone = Below::new();
+    alone.schema(1, &["x"]);
+    row_of(&mut alone, 0);
+    alone.follower.closed(&alone.key);
+    assert!(!alone.node().lock().link().is_up());
+    assert_eq!(gone(&alone), Vec::<String>::new(), "its hub is there");
 }
 
 #[test]

@@ -102,6 +102,8 @@ pub(super) struct Moves {
     pub yields: bool,
     /// Another hub judges these from now on.
     pub left: BTreeSet<Arc<str>>,
+    /// Those of them that are up here, too.
+    pub shared: Vec<Arc<str>>,
     /// These have come for good: the hub of this number, from which they came, has left them, as it says, or it is not there any more.
     pub arrived: Vec<(Arc<str>, usize)>,
 }
@@ -162,6 +164,7 @@ impl Custody {
                         self.ours.remove(&name);
                         self.left.insert(name.clone(), said);
                         self.yielded.insert(name.clone());
+                        moves.shared.push(name.clone());
                         moves.left.insert(name);
                         continue;
                     }

@@ -129,6 +129,25 @@ struct Ending {
     seen: Instant,
     /// Another hub is about to tell people of it.
     yields: bool,
+    /// What people know of it from another hub, if this process has not seen it fire.
+    elsewhere: Option<Elsewhere>,
+}
+
+impl Ending {
+    /// Notes what people know from other hubs. One that was started again forgets what has ended here, and leaves it to this hub to
+    /// tell people; one that has told them of the end says that it is over.
+    fn listen(&mut self, said: &[Said<'_>]) {
+        for one in said {
+            if one.has_told() && !one.is_ending() {
+                let told = one.told.iter().copied().cloned().collect();
+                self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
+            } else if one.over.is_some()
+                && self.elsewhere.as_ref().is_some_and(|known| known.identity == one.identity)
+            {
+                self.elsewhere = None;
+            }
+        }
+    }
 }
 
 impl Firings {
@@ -197,7 +216,10 @@ impl Firings {
             // Each is decided again.
             self.ends.clear();
         }
-        let ending = self.ends.entry(key).or_insert(Ending { seen: now, yields: false });
+        let ending = self.ends.entry(key).or_insert(Ending { seen: now, yields: false, elsewhere: None });
+        if !is_known {
+            ending.listen(said);
+        }
         let own_end = (alert.ends_at, std::cmp::Reverse(own));
         let mut whose = Whose::Ours;
         for one in said {
@@ -206,9 +228,6 @@ impl Firings {
             let is_later = (over, std::cmp::Reverse(one.hub)) > own_end;
             if one.active.is_some() && is_of_now {
                 return Whose::of_other(was_ours, one.has_taken());
-            } else if one.is_outdated && one.owns == Some(true) && !(is_known && was_ours) {
-                // It is that hub's, which was started again. It finds that it is over when it evaluates.
-                whose = Whose::Unknown;
             } else if one.active.is_some() || (one.is_outdated || !is_known) && !is_of_now {
                 // It may be over there, too, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;
@@ -228,7 +247,9 @@ impl Firings {
     /// `wall`: ms since 1970.
     pub fn take(&mut self, alert: &Alert, wall: i64) -> Option<Vec<ToldLine>> {
         let key = number(&alert.labels);
-        let firing = self.all.get_mut(&key)?;
+        let Some(firing) = self.all.get_mut(&key) else {
+            return self.ends.get_mut(&key)?.elsewhere.take().map(|known| known.told);
+        };
         firing.is_ours = Some(true);
         let revision = &mut self.revision;
         self.own.entry(key).or_insert_with(|| {
@@ -274,9 +295,9 @@ impl Firings {
         self.own.values()
     }
 
-    /// Whether this hub tells people of the firing with these labels.
-    pub fn owns(&self, labels: &Labels) -> bool {
-        self.own.contains_key(&number(labels))
+    /// Since when this hub tells people of the firing with these labels (ms since 1970); `None`: it does not.
+    pub fn own_since(&self, labels: &Labels) -> Option<i64> {
+        self.own.get(&number(labels)).map(|own| own.since)
     }
 
     /// It is another number when [`Firings::own`] says something else.

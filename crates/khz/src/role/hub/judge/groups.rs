@@ -396,13 +396,14 @@ impl Groups {
     }
 
     /// Forgets alerts from before this hub was started, of those that are wanted: all if another hub has taken them over since, else
-    /// those that have ended there since, and are not this hub's own: it tells people of their end. Returns their labels.
+    /// those that have ended there since. `own_since`: since when one is this hub's: an earlier end there is not its own. Returns
+    /// their labels.
     pub fn forget(
         &mut self,
         word: &PeerWord,
         taken_at: Option<i64>,
         is_wanted: &dyn Fn(&Labels) -> bool,
-        is_own: &dyn Fn(&Labels) -> bool,
+        own_since: &dyn Fn(&Labels) -> Option<i64>,
     ) -> BTreeSet<Labels> {
         let mut all = BTreeSet::new();
         let is_meant = |labels: &LabelSet| is_wanted(&texts(labels));
@@ -413,7 +414,10 @@ impl Groups {
             let saved = self.said_of(number, word);
             let forgotten = self.with(number, |judged| {
                 let taken = taken_at.map(|at| judged.evaluator.forget_taken(at, &is_meant));
-                let is_theirs = |alert: &SavedAlert| is_wanted(&alert.labels) && !is_own(&alert.labels);
+                let is_theirs = |alert: &SavedAlert| {
+                    is_wanted(&alert.labels)
+                        && own_since(&alert.labels).is_none_or(|since| alert.last_end() > Some(since))
+                };
                 let ended = |saved| judged.evaluator.forget_ended(saved, &is_theirs);
                 let ended = saved.map(ended).into_iter().flatten();
                 let forgotten: Vec<LabelSet> = taken.into_iter().flatten().chain(ended).collect();

@@ -66,6 +66,8 @@ pub(super) struct Sharing {
     fired_there: BTreeSet<Labels>,
     /// When it looked or told people last (ms since 1970).
     now: i64,
+    /// Nodes that another hub judges since the last look, and that are up here, too.
+    shared: Vec<Arc<str>>,
     /// When a node was left to another hub the last time (ms since 1970).
     left_at: Option<i64>,
     /// The hubs whose word was taken over when they fell silent.
@@ -153,6 +155,7 @@ impl Sharing {
             came_from,
             went_on,
             stood_still: false,
+            shared: Vec::new(),
             left_at: None,
             now: 0,
             handed,
@@ -224,6 +227,11 @@ impl Sharing {
         self.firings.revision()
     }
 
+    /// The nodes that another hub judges since the last look, and that are up here, too.
+    pub fn shared(&self) -> &[Arc<str>] {
+        &self.shared
+    }
+
     /// The nodes that this hub judges, by name.
     pub fn names(&self) -> Vec<String> {
         self.custody.names()
@@ -262,6 +270,7 @@ impl Sharing {
         });
         let before = (self.custody.names(), self.custody.down());
         let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at, moment.now);
+        self.shared.clone_from(&moves.shared);
         // They are saved with the alerts.
         groups.has_changed |= before != (self.custody.names(), self.custody.down());
         if moves.yields || !moves.left.is_empty() {
@@ -350,8 +359,8 @@ impl Sharing {
                 // What this hub has taken over from that one since is newer.
                 let taken_from = self.took_over.get(&word.hub).copied();
                 let taken_at = word.took_over.get(&self.name).copied().filter(|at| Some(*at) > taken_from);
-                let is_own = |labels: &Labels| self.firings.owns(labels);
-                let forgotten = groups.forget(word, taken_at, &is_of_none, &is_own);
+                let own_since = |labels: &Labels| self.firings.own_since(labels);
+                let forgotten = groups.forget(word, taken_at, &is_of_none, &own_since);
                 self.firings.forget(forgotten.iter());
                 forget(outside, &forgotten);
             }

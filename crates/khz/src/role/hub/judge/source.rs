@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use khz_hub::{Cluster, RULES_PREFIX, RuleNews, RuleRows};
-use khz_model::{ChannelName, Interest, NodeName, Pattern, Rate};
+use khz_model::{ChannelName, Interest, Nanos, NodeName, Pattern, Rate};
 use khz_rules::{Placement, Rule, RuleId, Share, pack, place};
 
 use super::gathered::Gathered;
@@ -20,6 +20,10 @@ pub(super) const PERIOD: Duration = Duration::from_secs(1);
 /// A node that was away for longer has no samples any more that a rule of nodes could use: these reach back five minutes at most, and
 /// so does the look-back.
 const AWAY_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Nodes that have gone together with the hub below through which they came are left alone for as long as this hub's own nodes are
+/// after its restart (`groups.rs`, `SETTLING`): that hub may have been restarted.
+const HUB_BELOW_AWAY: Nanos = Nanos::from_secs(10);
 
 /// The rules that nodes judge.
 pub(super) struct AtSource {
@@ -36,6 +40,9 @@ pub(super) struct AtSource {
     have_come_or_gone: bool,
     /// The nodes that the shares are of, and those that another hub judges.
     near: BTreeSet<Arc<str>>,
+    given_rest: Arc<Share>,
+    /// Nodes that have gone a moment ago with their hub, and the share of others with these.
+    gone_with_hub: BTreeSet<Arc<str>>,
     rest: Arc<Share>,
     /// The nodes that have gone a moment ago.
     gone: Arc<BTreeSet<Arc<str>>>,
@@ -52,6 +59,7 @@ impl AtSource {
         let rows = RuleRows::new(cluster, std::thread::current());
         let (channels, of_rules, seen, near, rest) = Default::default();
         let (taken_over, taken_over_as, gone, of_hub) = Default::default();
+        let (given_rest, gone_with_hub) = Default::default();
         let (tended, have_come_or_gone, has_changed) = (None, false, false);
         AtSource {
             rows,
@@ -64,6 +72,8 @@ impl AtSource {
             seen,
             have_come_or_gone,
             near,
+            given_rest,
+            gone_with_hub,
             rest,
             gone,
             of_hub,
@@ -77,6 +87,11 @@ impl AtSource {
         self.rows.nodes()
     }
 
+    /// Those of these nodes that are connected here themselves, and not through a hub below.
+    pub fn connected_here<'a>(&self, nodes: &'a [Arc<str>]) -> Vec<&'a str> {
+        nodes.iter().map(|node| &**node).filter(|node| self.rows.is_direct(node)).collect()
+    }
+
     /// The times of the newest rows of some nodes that are up (ms since 1970).
     pub fn newest(&self) -> Vec<i64> {
         let stamps = self.rows.newest().into_iter();
@@ -85,12 +100,29 @@ impl AtSource {
 
     /// From now on this is the share of a rule that no node judges: other hubs judge other nodes.
     pub fn leave(&mut self, rest: &Arc<Share>) {
-        if Arc::ptr_eq(&self.rest, rest) {
-            return;
+        if !Arc::ptr_eq(&self.given_rest, rest) {
+            self.given_rest = rest.clone();
+            self.make_rest();
         }
-        self.rest = rest.clone();
+    }
+
+    /// Notes which nodes have gone a moment ago with the hub below through which they came: their alerts stay as they are. To be called
+    /// before rules are evaluated, and when they were.
+    pub fn note_lost_hubs(&mut self) {
+        let gone = self.rows.gone_with_their_hub(HUB_BELOW_AWAY);
+        let gone: BTreeSet<Arc<str>> = gone.iter().map(|node| Arc::from(node.as_str())).collect();
+        if gone != self.gone_with_hub {
+            self.gone_with_hub = gone;
+            self.make_rest();
+        }
+    }
+
+    fn make_rest(&mut self) {
+        let settling = self.given_rest.settling.union(&self.gone_with_hub).cloned().collect();
+        self.rest = Arc::new(Share { settling: Arc::new(settling), ..(*self.given_rest).clone() });
         self.make_share_of_hub();
-        self.channels.values_mut().for_each(|judging| judging.leave(&rest.away));
+        let away = self.rest.away.clone();
+        self.channels.values_mut().for_each(|judging| judging.leave(&away));
         self.make_shares();
     }
 
@@ -193,6 +225,7 @@ impl AtSource {
             self.have_come_or_gone |= seen.note(*is_up, now);
         }
         self.note_gone(now);
+        self.note_lost_hubs();
         self.channels.values_mut().for_each(|judging| judging.tend(&nodes, now));
         self.make_shares();
         news

@@ -100,6 +100,7 @@ impl Work {
                 continue;
             }
             self.look_if_nodes_are_lost();
+            self.source.note_lost_hubs();
             self.aftermath.of_ends_before(&self.groups);
             self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
@@ -122,6 +123,7 @@ impl Work {
                         self.settle_if_it_stood_still();
                         self.hear();
                     };
+                    self.source.note_lost_hubs();
                     let (source, share) = (&self.source, share(&self.source)(id));
                     let turned = self.groups.end_turn(done, &self.means, &share, &|id| source.share(id));
                     if let Turned::Group(passed) = turned {
@@ -249,6 +251,7 @@ impl Work {
         let Work { groups, source, means, aftermath, .. } = self;
         let Some(sharing) = aftermath.sharing.as_mut() else { return };
         let adopted = sharing.look(&source.nodes(), groups, &aftermath.audience, &means.numbers);
+        warn_of_names_in_use_twice(&source.connected_here(sharing.shared()));
         source.leave(sharing.rest());
         aftermath.of(&adopted, groups);
         aftermath.keep(groups);
@@ -257,6 +260,19 @@ impl Work {
             aftermath.board.confirm();
         }
     }
+}
+
+/// These nodes are connected here, and another hub has them, too, and judges them.
+fn warn_of_names_in_use_twice(nodes: &[&str]) {
+    let Some(first) = nodes.first() else { return };
+    let others = match nodes.len() {
+        1 => "is".to_owned(),
+        more => format!("and {} are", number(more - 1, "other node")),
+    };
+    tracing::warn!(
+        "{first} {others} connected here, and up at another hub, too, which judges them: if that hub does not get its nodes from \
+         this one, two agents have the same name (--node)"
+    );
 }
 
 /// The nodes that this hub judges since they were here.

@@ -1,15 +1,23 @@
 //! Texts of surveys one after the other, see [`khz_fuzz::texts`]; the first byte says of which. The same bytes as a list of
-//! mounts.
+//! mounts, and as a small file of a tree.
 
 #![no_main]
 
-use khz_parse::{clock, edac, filesystem, mountinfo, net_class, throttle};
+use khz_parse::{KernelFile, Pieces, files, mountinfo, tree};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for mount in mountinfo::chosen(bytes) {
         assert!(!mount.place.is_empty() && !mount.fs_type.is_empty());
     }
     let Some((first, texts)) = bytes.split_first() else { return };
-    let files = [&filesystem::FILE, &net_class::FILE, &throttle::FILE, &edac::FILE, &clock::FILE];
+    let is_surveyed = |file: &&&'static KernelFile| matches!(file.pieces, Pieces::Survey { .. });
+    let files: Vec<_> = files().iter().filter(is_surveyed).collect();
     khz_fuzz::texts(files[usize::from(*first) % files.len()], texts);
+    // The same bytes as what a small file says.
+    let entries = files.iter().flat_map(|file| file.groups).flat_map(|group| group.entries);
+    for entry in entries {
+        let mut word = Vec::new();
+        tree::number_word(entry, texts, b"on", &mut word);
+        assert!(!word.is_empty() && !word.contains(&b' '));
+    }
 });

@@ -37,6 +37,15 @@ const SUFFIXES: &[Suffix] = &[
     suffix("kHz", Unit::Hertz, 1e3),
     suffix("MHz", Unit::Hertz, 1e6),
     suffix("GHz", Unit::Hertz, 1e9),
+    suffix("°C", Unit::Celsius, 1.0),
+    suffix("mV", Unit::Volts, 1e-3),
+    suffix("V", Unit::Volts, 1.0),
+    suffix("mA", Unit::Amperes, 1e-3),
+    suffix("A", Unit::Amperes, 1.0),
+    suffix("W", Unit::Watts, 1.0),
+    suffix("kW", Unit::Watts, 1e3),
+    suffix("J", Unit::Joules, 1.0),
+    suffix("kJ", Unit::Joules, 1e3),
 ];
 
 /// The number in `text`, in `unit`. Without a unit, any suffix may be there: sizes are in bytes then, times in seconds, shares in
@@ -73,6 +82,11 @@ fn examples(unit: Unit) -> &'static str {
         Unit::Seconds => "the number is in seconds; write 10ms, 5s or 2h",
         Unit::Percent => "the number is in percent; write 5%",
         Unit::Hertz => "the number is in hertz; write 2.4GHz",
+        Unit::Celsius => "the number is in degrees Celsius; write 80°C",
+        Unit::Volts => "the number is in volts; write 1.2V or 900mV",
+        Unit::Amperes => "the number is in amperes; write 2A or 500mA",
+        Unit::Watts => "the number is in watts; write 400W or 2kW",
+        Unit::Joules => "the number is in joules; write 300J or 5kJ",
         Unit::Count | Unit::Pages | Unit::Packets => "the number is a count; write it without a unit",
     }
 }
@@ -108,6 +122,9 @@ mod tests {
             ("17", Some(Unit::Pages), 17.0),
             ("-1.5e3", Some(Unit::Count), -1_500.0),
             ("2.4GHz", Some(Unit::Hertz), 2.4e9),
+            ("80°C", Some(Unit::Celsius), 80.0),
+            ("900mV", Some(Unit::Volts), 0.9),
+            ("2kW", Some(Unit::Watts), 2_000.0),
             ("1e3ms", None, 1.0),
         ] {
             assert_eq!(amount(text, unit), Ok(expected), "{text}");

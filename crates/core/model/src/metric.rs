@@ -156,6 +156,16 @@ units! {
     Packets "packets";
     /// Ticks a second.
     Hertz "hertz";
+    /// Degrees of temperature.
+    Celsius "celsius";
+    /// Electric tension.
+    Volts "volts";
+    /// Electric current.
+    Amperes "amperes";
+    /// Power.
+    Watts "watts";
+    /// Energy.
+    Joules "joules";
 }
 
 /// How often the kernel itself updates a number; faster sampling shows nothing new.
@@ -226,6 +236,11 @@ impl Unit {
             Unit::Pages => "pages",
             Unit::Packets => "pkt",
             Unit::Hertz => "Hz",
+            Unit::Celsius => "°C",
+            Unit::Volts => "V",
+            Unit::Amperes => "A",
+            Unit::Watts => "W",
+            Unit::Joules => "J",
         }
     }
 }

@@ -29,10 +29,9 @@ impl RateUnit {
             name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
         if is_of_cpus || name == "uptime.idle" {
             RateUnit::Cpus
-        } else if name.starts_with("pressure.") || ["disk.io_time", "khz.source.gather_time"].contains(&name)
-        {
+        } else if name.starts_with("pressure.") || SHARES.contains(&name) {
             RateUnit::ShareOfTime
-        } else if name.starts_with("disk.") {
+        } else if name.starts_with("disk.") || name.starts_with("tape.") {
             RateUnit::AtATime
         } else {
             // A job's metric: only its publisher knows what the seconds mean.
@@ -55,6 +54,10 @@ impl RateUnit {
         }
     }
 }
+
+/// Times of which no second passes more than once.
+const SHARES: [&str; 4] =
+    ["disk.io_time", "khz.source.gather_time", "tape.io_time", "fibrechannel.time_since_reset"];
 
 fn known(unit: &str) -> Cow<'static, str> {
     Unit::named(unit).map_or_else(|| unit.to_owned().into(), |unit| unit.as_str().into())

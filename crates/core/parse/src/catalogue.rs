@@ -6,9 +6,10 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    cgroup, clock, conntrack, diskstats, dmi, edac, filesystem, hung_tasks, kernel_values, loadavg, meminfo,
-    neighbours, net_class, net_dev, os_release, pressure, protocols, sockets, softnet, stat, throttle,
-    udp_queues, uname, uptime, vmstat,
+    cgroup, clock, clocksource, conntrack, cpufreq, diskstats, dmi, edac, fibrechannel, filesystem,
+    hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class, net_dev, nvme,
+    os_release, power_supply, pressure, protocols, rapl, sockets, softnet, stat, tape, thermal, throttle,
+    udp_queues, uname, uptime, vmstat, watchdog,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -50,6 +51,17 @@ pub fn files() -> &'static [&'static KernelFile] {
         &neighbours::ARP,
         &udp_queues::IPV4,
         &udp_queues::IPV6,
+        &hwmon::FILE,
+        &infiniband::FILE,
+        &cpufreq::FILE,
+        &rapl::FILE,
+        &thermal::FILE,
+        &nvme::FILE,
+        &power_supply::FILE,
+        &watchdog::FILE,
+        &fibrechannel::FILE,
+        &tape::FILE,
+        &clocksource::FILE,
     ];
     FILES
 }

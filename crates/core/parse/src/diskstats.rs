@@ -20,7 +20,7 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Records { longest: PARTITIONS * LINE },
     only_base: false,
     scalars: &[],
-    groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES], instance_labels: &[] }],
+    groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES], ..Group::PLAIN }],
     parse,
 };
 

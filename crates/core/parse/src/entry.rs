@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit, ValueType};
 
+use crate::tree::Form;
+
 /// One metric, and the form of its number in the kernel's text.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -43,6 +45,8 @@ pub struct Entry {
     pub divisor: u64,
     /// Exposed as untyped, as node_exporter does for vmstat.
     pub untyped: bool,
+    /// How the text of a small file of a tree gives the number.
+    pub form: Form,
 }
 
 const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Entry {
@@ -64,6 +68,7 @@ const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, 
         labels: &[],
         divisor: 1,
         untyped: false,
+        form: Form::Number,
     }
 }
 
@@ -112,6 +117,12 @@ impl Entry {
     /// The number may be below zero. Only a survey's text has such numbers.
     pub const fn signed(mut self) -> Self {
         self.value_type = ValueType::Signed;
+        self
+    }
+
+    /// How the text of a small file of a tree gives the number.
+    pub const fn form(mut self, form: Form) -> Self {
+        self.form = form;
         self
     }
 

@@ -18,8 +18,8 @@ pub static FILE: KernelFile = KernelFile {
     groups: &[Group {
         label: "mountpoint",
         entries: PER_MOUNT,
-        total_of: &[],
         instance_labels: &["device", "fstype"],
+        ..Group::PLAIN
     }],
     parse,
 };

@@ -7,6 +7,7 @@ use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 
 use crate::entry::Entry;
 use crate::sink::Sink;
+use crate::tree::Branch;
 
 /// The period of the base lane, as a rule.
 const BASE_PERIOD: Nanos = Nanos::SECOND;
@@ -32,7 +33,7 @@ pub struct KernelFile {
 }
 
 /// Metrics that exist once for each instance.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// The kind of instance, which is also the exposition's label: `cpu`, `device`.
     pub label: &'static str,
@@ -42,6 +43,49 @@ pub struct Group {
     pub total_of: &'static [usize],
     /// Further labels of each instance, in the order in which a survey's text has them: they tell instances apart.
     pub instance_labels: &'static [&'static str],
+    /// The word with which a survey's text begins a line about such an instance; empty: the label. Groups with the same
+    /// word share its lines: an instance gets the slots of a group when a number of that group stands in its line.
+    pub kind: &'static str,
+    /// Where the instances are, if they are folders of a tree ([`crate::tree`]).
+    pub branch: Option<Branch>,
+}
+
+impl Group {
+    /// A group without entries.
+    pub const PLAIN: Group =
+        Group { label: "", entries: &[], total_of: &[], instance_labels: &[], kind: "", branch: None };
+
+    /// A group like this one for each entry: an instance has only slots for what it has.
+    pub const fn each<const COUNT: usize>(self, entries: &'static [Entry; COUNT]) -> [Group; COUNT] {
+        let mut groups = [self; COUNT];
+        let mut at = 0;
+        while at < COUNT {
+            groups[at].entries = entries.split_at(at).1.split_at(1).0;
+            at += 1;
+        }
+        groups
+    }
+
+    /// These groups one after the other. `COUNT` is their number.
+    pub const fn join<const COUNT: usize>(parts: &[&[Group]]) -> [Group; COUNT] {
+        let mut groups = [Group::PLAIN; COUNT];
+        let (mut part, mut at) = (0, 0);
+        while part < parts.len() {
+            let mut index = 0;
+            while index < parts[part].len() {
+                groups[at] = parts[part][index];
+                (at, index) = (at + 1, index + 1);
+            }
+            part += 1;
+        }
+        assert!(at == COUNT, "BUG: another number of groups");
+        groups
+    }
+
+    /// The word that begins a line about such an instance.
+    pub fn line_kind(&self) -> &'static str {
+        if self.kind.is_empty() { self.label } else { self.kind }
+    }
 }
 
 /// How the text of a source is read. The first two are ways of the kernel (fs/seq_file.c), and so is the third
@@ -80,10 +124,12 @@ pub enum Subject {
     Interfaces,
     /// How often the processors were throttled because of their temperature.
     Throttling,
-    /// Errors that the controllers of the memory have found.
-    MemoryErrors,
     /// How well the clock is synchronised: adjtimex(2).
     Clock,
+    /// Sensors of the hardware (hwmon).
+    Sensors,
+    /// A tree of small files, by the name of its [`KernelFile`]: its groups say where the files are ([`crate::tree`]).
+    Tree(&'static str),
 }
 
 /// A file with one value, and the label that the value has.

@@ -17,7 +17,7 @@ pub static ARP: KernelFile = KernelFile {
     pieces: Pieces::Records { longest: 160 },
     only_base: true,
     scalars: &[],
-    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "device", entries: PER_DEVICE, ..Group::PLAIN }],
     parse,
 };
 

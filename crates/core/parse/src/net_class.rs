@@ -14,7 +14,7 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Survey { subject: Subject::Interfaces, captured: "survey/net_class" },
     only_base: false,
     scalars: SCALARS,
-    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "device", entries: PER_DEVICE, ..Group::PLAIN }],
     parse,
 };
 

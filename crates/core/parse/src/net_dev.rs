@@ -18,7 +18,7 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Records { longest: 16 + 16 * 21 + 2 },
     only_base: false,
     scalars: &[],
-    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "device", entries: PER_DEVICE, ..Group::PLAIN }],
     parse,
 };
 

@@ -171,20 +171,29 @@ impl<'a> Sink<'a> {
     /// Reports that `range` holds the number of scalar `index`, which may be below zero. If it changes, the text is parsed
     /// in full.
     pub fn signed_scalar(&mut self, index: usize, range: Range<usize>) {
-        let text = &self.text[range.clone()];
+        self.signed_number(index as u32, range);
+    }
+
+    /// The same of the instance's entry `index`.
+    pub fn signed_field(&mut self, instance: InstanceSlots, index: usize, range: Range<usize>) {
+        self.signed_number(instance.base + index as u32, range);
+    }
+
+    fn signed_number(&mut self, slot: u32, range: Range<usize>) {
+        let text = &self.text[range];
         let digits = text.strip_prefix(b"-").unwrap_or(text);
         let number = number::digits(digits).and_then(|n| i64::try_from(n).map_err(|_| Fault::OutOfRange));
-        if self.seen[index] == self.parse_number {
-            return self.fail(index as u32, Fault::Malformed, "stands in the text twice");
+        if self.seen[slot as usize] == self.parse_number {
+            return self.fail(slot, Fault::Malformed, "stands in the text twice");
         }
         match number {
             Ok(number) => {
                 let number = if digits.len() < text.len() { -number } else { number };
-                self.seen[index] = self.parse_number;
-                self.readings.set(index as u32, Reading::Present(number.cast_unsigned()));
+                self.seen[slot as usize] = self.parse_number;
+                self.readings.set(slot, Reading::Present(number.cast_unsigned()));
             }
-            Err(Fault::OutOfRange) => self.fail(index as u32, Fault::OutOfRange, "number beyond 64 bits"),
-            Err(fault) => self.fail(index as u32, fault, "not a number"),
+            Err(Fault::OutOfRange) => self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"),
+            Err(fault) => self.fail(slot, fault, "not a number"),
         }
     }
 

@@ -19,7 +19,7 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Records { longest: 160 },
     only_base: true,
     scalars: &[],
-    groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "cpu", entries: PER_CPU, ..Group::PLAIN }],
     parse,
 };
 

@@ -19,7 +19,7 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Whole,
     only_base: false,
     scalars: SCALARS,
-    groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "cpu", entries: PER_CPU, ..Group::PLAIN }],
     parse,
 };
 

@@ -8,11 +8,13 @@
 //! device eth0 carrier=1 speed=125000000 :duplex=full :operstate=up
 //! ```
 //!
-//! - A line is `*` (numbers without an instance) or a group's label and the instance's name, then words `name=value`.
+//! - A line is `*` (numbers without an instance) or a kind of instance (a group's label, or its own word for it) and the
+//!   instance's name, then words `name=value`.
 //! - First come the group's instance labels, then the numbers: `size` fills the metric whose name ends in `.size`.
 //!   Words with other names are ignored, so that a text of a newer version can be read.
-//! - Instead of a number, `stuck` says that nothing came before the deadline, `unreadable` that reading failed, and
-//!   `-` that there is no such number.
+//! - Instead of a number, `stuck` says that nothing came before the deadline, `unreadable` that reading failed,
+//!   `malformed` that what was read is no number, `too_large` that it has more than 64 bits, and `-` that there is no
+//!   such number.
 //! - Words that begin with `:` are the labels of the group's description, where it has one.
 //! - Blanks, newlines, backslashes and equals signs inside a name are written as in `/proc/self/mountinfo`: `\040`.
 
@@ -33,6 +35,10 @@ pub const SURVEY_PERIOD: Nanos = Nanos::from_secs(10);
 pub const STUCK: &str = "stuck";
 /// Instead of a number: reading failed.
 pub const UNREADABLE: &str = "unreadable";
+/// Instead of a number: what was read is no number.
+pub const MALFORMED: &str = "malformed";
+/// Instead of a number: it does not fit into 64 bits.
+pub const TOO_LARGE: &str = "too_large";
 /// Instead of a number: there is none.
 pub const NONE: &str = "-";
 /// The first word of a line without an instance.
@@ -42,6 +48,7 @@ pub const DESCRIPTION: u8 = b':';
 
 /// Reads the text.
 pub fn parse(sink: &mut Sink<'_>) {
+    let mut open = Vec::new();
     sink.lines(|sink, line| {
         let (text, mut words) = (sink.text(), words(sink.text(), line));
         let Some(first) = words.next() else { return sink.note(String::from("a line"), "it is empty") };
@@ -49,7 +56,7 @@ pub fn parse(sink: &mut Sink<'_>) {
         if first == NO_INSTANCE.as_bytes() {
             return words.for_each(|word| scalar(sink, word));
         }
-        let known = sink.groups().iter().position(|group| group.label.as_bytes() == first);
+        let known = sink.groups().iter().position(|group| group.line_kind().as_bytes() == first);
         let (Some(number), Some(name)) = (known, words.next()) else {
             let problem = "the line begins with no kind of instance and its name";
             return sink.note(kernel_text(first), problem);
@@ -69,10 +76,107 @@ pub fn parse(sink: &mut Sink<'_>) {
         if !is_escaped(&text[name.clone()]) {
             return sink.note(kernel_text(&text[name]), "this is no name of an instance");
         }
-        let instance = || named(text, key.clone(), group);
-        let Some(slots) = sink.instance_as(number, &text[key.clone()], instance) else { return };
-        fields(sink, slots, group, words);
+        let alike = sink.groups()[number..].iter().take_while(|other| other.line_kind() == group.line_kind());
+        let alike = number..number + alike.count();
+        open.clear();
+        let mut line = Line { key, groups: alike.clone(), open: &mut open, expected: (number, 0) };
+        // Where it is the only group, an instance without a number is an instance, too.
+        if alike.len() > 1 || line.slots(sink, number).is_some() {
+            line.fields(sink, words);
+        }
     });
+}
+
+/// A line about an instance.
+struct Line<'a> {
+    /// Where the name and the labels of the instance stand.
+    key: Range<usize>,
+    /// The groups whose numbers it may have.
+    groups: Range<usize>,
+    /// The slots in each group that was asked for; `None`: it has none.
+    open: &'a mut Vec<(usize, Option<InstanceSlots>)>,
+    /// Group and entry that probably come next: a survey writes them in their order.
+    expected: (usize, usize),
+}
+
+impl Line<'_> {
+    /// The slots of the instance in this group.
+    fn slots(&mut self, sink: &mut Sink<'_>, number: usize) -> Option<InstanceSlots> {
+        if let Some((_, slots)) = self.open.iter().rev().find(|(open, _)| *open == number) {
+            return *slots;
+        }
+        let (text, group) = (sink.text(), &sink.groups()[number]);
+        let instance = || named(text, self.key.clone(), group);
+        let slots = sink.instance_as(number, &text[self.key.clone()], instance);
+        self.open.push((number, slots));
+        slots
+    }
+
+    /// Group and entry of the number with this name.
+    fn find(&mut self, groups: &[Group], name: &[u8]) -> Option<(usize, usize)> {
+        let (group, entry) = self.expected;
+        let in_group = |number: usize, from: usize| {
+            let at = index_of(groups[number].entries.get(from..)?, name)?;
+            Some((number, from + at))
+        };
+        let found = in_group(group, entry)
+            .or_else(|| (group + 1..self.groups.end).find_map(|number| in_group(number, 0)))
+            .or_else(|| (self.groups.start..=group).find_map(|number| in_group(number, 0)));
+        if let Some((number, at)) = found {
+            self.expected = (number, at + 1);
+        }
+        found
+    }
+
+    fn fields(&mut self, sink: &mut Sink<'_>, words: impl Iterator<Item = Range<usize>>) {
+        let text = sink.text();
+        let mut description: Vec<(&str, String)> = Vec::new();
+        for word in words {
+            let Some((name, value)) = split_at_mark(text, word.clone(), b'=') else {
+                sink.note(kernel_text(&text[word]), "the word is not name=value");
+                continue;
+            };
+            if let Some((&DESCRIPTION, label)) = text[name.clone()].split_first() {
+                let label = std::str::from_utf8(label).unwrap_or_default();
+                description.push((label, shortened(kernel_text(&unescaped(&text[value])))));
+                continue;
+            }
+            let groups = sink.groups();
+            let Some((number, index)) = self.find(groups, &text[name]) else {
+                sink.ignore_word(value);
+                continue;
+            };
+            let why = missing(&text[value.clone()]);
+            if why == Some(None) {
+                continue;
+            }
+            let Some(slots) = self.slots(sink, number) else { continue };
+            let is_signed = groups[number].entries[index].value_type == ValueType::Signed;
+            match why {
+                None if is_signed => sink.signed_field(slots, index, value),
+                None => sink.field(slots, index, value),
+                Some(None) => {}
+                Some(Some(why)) => sink.field_has_none(slots, index, why),
+            }
+        }
+        if description.is_empty() {
+            return;
+        }
+        let of_labels = |number: usize| {
+            let is_it = |entry: &Entry| entry.value_type == ValueType::Labels;
+            sink.groups()[number].entries.iter().position(is_it).map(|index| (number, index))
+        };
+        let Some((number, index)) = self.groups.clone().find_map(of_labels) else { return };
+        let labels = Labels::new(description.iter().map(|(label, value)| (*label, value.as_str())));
+        if labels.as_ref().is_ok_and(Labels::is_empty) {
+            return;
+        }
+        let Some(slots) = self.slots(sink, number) else { return };
+        match labels {
+            Ok(labels) => sink.describe_field(slots, index, labels),
+            Err(_) => sink.fail_field(slots, index, Fault::Malformed, "these are no labels"),
+        }
+    }
 }
 
 /// The value of the word `label=value`; `None` if it is another word.
@@ -95,44 +199,6 @@ fn named(text: &[u8], key: Range<usize>, group: &Group) -> Instance {
     match Labels::new(values.iter().map(|(label, value)| (*label, value.as_str()))) {
         Ok(labels) => instance.with_labels(&labels),
         Err(_) => instance,
-    }
-}
-
-fn fields(
-    sink: &mut Sink<'_>,
-    slots: InstanceSlots,
-    group: &Group,
-    words: impl Iterator<Item = Range<usize>>,
-) {
-    let text = sink.text();
-    let mut description: Vec<(&str, String)> = Vec::new();
-    for word in words {
-        let Some((name, value)) = split_at_mark(text, word.clone(), b'=') else {
-            sink.note(kernel_text(&text[word]), "the word is not name=value");
-            continue;
-        };
-        if let Some((&DESCRIPTION, label)) = text[name.clone()].split_first() {
-            let label = std::str::from_utf8(label).unwrap_or_default();
-            description.push((label, shortened(kernel_text(&unescaped(&text[value])))));
-            continue;
-        }
-        let Some(index) = index_of(group.entries, &text[name]) else {
-            sink.ignore_word(value);
-            continue;
-        };
-        match missing(&text[value.clone()]) {
-            None => sink.field(slots, index, value),
-            Some(None) => {}
-            Some(Some(why)) => sink.field_has_none(slots, index, why),
-        }
-    }
-    let described = group.entries.iter().position(|entry| entry.value_type == ValueType::Labels);
-    if let Some(index) = described.filter(|_| !description.is_empty()) {
-        match Labels::new(description.iter().map(|(label, value)| (*label, value.as_str()))) {
-            Ok(labels) if labels.is_empty() => {}
-            Ok(labels) => sink.describe_field(slots, index, labels),
-            Err(_) => sink.fail_field(slots, index, Fault::Malformed, "these are no labels"),
-        }
     }
 }
 
@@ -164,6 +230,8 @@ fn missing(value: &[u8]) -> Option<Option<Fault>> {
     match value {
         b"stuck" => Some(Some(Fault::Stuck)),
         b"unreadable" => Some(Some(Fault::Unreadable)),
+        b"malformed" => Some(Some(Fault::Malformed)),
+        b"too_large" => Some(Some(Fault::OutOfRange)),
         b"-" => Some(None),
         _ => None,
     }

@@ -15,8 +15,8 @@ pub static FILE: KernelFile = KernelFile {
     only_base: false,
     scalars: &[],
     groups: &[
-        Group { label: "core", entries: PER_CORE, total_of: &[], instance_labels: &["package"] },
-        Group { label: "package", entries: PER_PACKAGE, total_of: &[], instance_labels: &[] },
+        Group { label: "core", entries: PER_CORE, instance_labels: &["package"], ..Group::PLAIN },
+        Group { label: "package", entries: PER_PACKAGE, ..Group::PLAIN },
     ],
     parse,
 };

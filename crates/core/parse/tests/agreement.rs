@@ -7,6 +7,8 @@ use khz_model::{Nanos, Reading};
 use khz_parse::{KernelFile, Parser, files};
 use proptest::prelude::*;
 
+mod made_up;
+
 const HOSTS: [&str; 4] = ["linux-6.18-vm2", "linux-6.12-qemu4", "linux-6.1-qemu8", "linux-2.4-documented"];
 
 fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
@@ -28,10 +30,6 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         }
         "cpu/throttle" => {
             "core 0 package=0 core_throttles=3\ncore 0 package=1 core_throttles=41\npackage 0 package_throttles=5\n"
-        }
-        "edac" => {
-            "controller 0 correctable_errors=12 uncorrectable_errors=0\n\
-             controller 1 correctable_errors=7 uncorrectable_errors=1\n"
         }
         "timex" => "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n",
         "hung_tasks" => "17\n",
@@ -67,8 +65,8 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
         _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
     };
-    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.captured_path()))
-        .unwrap_or_else(|_| stand_in.into())
+    let stand_in = made_up::tree_text(file, 40, |_| true).map_or_else(|| stand_in.into(), String::into_bytes);
+    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.captured_path())).unwrap_or(stand_in)
 }
 
 /// A change to a text.

@@ -9,9 +9,11 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use khz_model::{Fault, Reading};
-use khz_parse::{FAULTS_MAX, FaultNote, KernelFile, Parser, Pieces, files};
+use khz_model::{Fault, Reading, ValueType};
+use khz_parse::{Entry, FAULTS_MAX, FaultNote, KernelFile, Parser, Pieces, files};
 use khz_synthetic_host::{Host, Noise, Shape};
+
+mod made_up;
 
 /// Only three hosts, because every damage is done at every place.
 const HOSTS: [&str; 3] = ["linux-6.18-vm2", "linux-6.1-qemu8", "linux-2.4-documented"];
@@ -46,7 +48,14 @@ fn texts() -> Vec<Text> {
         let file = files().iter().find(|file| file.captured_path() == made_up.path()).unwrap();
         texts.push(text_of(file, "made up", made_up.text().into_bytes()));
     }
-    assert!(texts.len() > 20);
+    for file in files() {
+        // Numbers below zero are numbers to some entries.
+        let is_wanted = |entry: &Entry| entry.value_type != ValueType::Signed;
+        if let Some(text) = made_up::tree_text(file, 6, is_wanted).filter(|text| text.contains("=1")) {
+            texts.push(text_of(file, "made up", text.into_bytes()));
+        }
+    }
+    assert!(texts.len() > 30);
     texts
 }
 

@@ -13,31 +13,45 @@ pub(crate) const COLLECT: &str = "collect[]";
 /// numbers).
 const COLLECTORS: &[(&str, &[&str])] = &[
     ("arp", &["net.neighbours"]),
-    ("cpu", &["cpu.*", "thermal.*"]),
+    ("cpu", &["cpu.*", "thermal.core_throttles", "thermal.package_throttles"]),
+    ("cpufreq", &["cpufreq.*"]),
     ("conntrack", CONNTRACK),
     ("diskstats", &["disk.*"]),
     ("dmi", &["host.dmi"]),
     ("edac", &["edac.*"]),
     ("entropy", ENTROPY),
+    ("fibrechannel", &["fibrechannel.*"]),
     ("filefd", &["file.*"]),
     ("filesystem", &["fs.*"]),
+    ("hwmon", &["hwmon.*"]),
+    ("infiniband", &["infiniband.*"]),
     ("loadavg", &["load.*", "tasks.*"]),
     ("meminfo", &["mem.*"]),
     ("netclass", NET_CLASS),
     ("netdev", NET_DEV),
     ("netstat", NETSTAT),
+    ("nvme", &["nvme.*"]),
     ("os", &["host.os"]),
+    ("powersupplyclass", POWER_SUPPLY),
     ("pressure", &["pressure.*"]),
+    ("rapl", &["rapl.*"]),
     ("sockstat", &["socket.*"]),
     ("softnet", &["softnet.*"]),
     ("stat", &["kernel.*"]),
+    ("tapestats", TAPE),
+    ("thermal_zone", &["thermal.temperature", "thermal.cooling", "thermal.cooling_max"]),
+    ("time", CLOCKSOURCE),
     ("timex", &["clock.*"]),
     ("udp_queues", UDP_QUEUES),
     ("uname", &["host.uname"]),
     ("vmstat", &["vm.*"]),
+    ("watchdog", &["watchdog.*"]),
     ("net/dev", NET_DEV),
     ("net/class", NET_CLASS),
-    ("cpu/throttle", &["thermal.*"]),
+    ("cpu/throttle", &["thermal.core_throttles", "thermal.package_throttles"]),
+    ("power_supply", POWER_SUPPLY),
+    ("tape", TAPE),
+    ("clocksource", CLOCKSOURCE),
     ("hung_tasks", &["kernel.hung_tasks"]),
     ("uptime", &["uptime.*"]),
     ("pressure/cpu", &["pressure.cpu.*"]),
@@ -63,6 +77,15 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("jobs", &["job.*"]),
     ("khz", &["khz.*"]),
 ];
+
+/// Batteries and mains.
+const POWER_SUPPLY: &[&str] = &["power_supply.*"];
+
+/// By what the kernel measures time.
+const CLOCKSOURCE: &[&str] = &["clocksource.*"];
+
+/// Tape drives.
+const TAPE: &[&str] = &["tape.*"];
 
 /// The traffic of interfaces.
 const NET_DEV: &[&str] = &["net.rx_*", "net.tx_*"];

@@ -21,23 +21,21 @@ const MISSING: &[(&str, &str)] = &[
     ("node_sockstat_TCP_mem_bytes", "the same as node_sockstat_TCP_mem, in bytes"),
     ("node_sockstat_UDP_mem_bytes", "the same as node_sockstat_UDP_mem, in bytes"),
     ("node_textfile_scrape_error", "there is no textfile directory"),
-    ("node_time_clocksource_available_info", "not read"),
-    ("node_time_clocksource_current_info", "not read"),
     ("node_time_zone_offset_seconds", "not read"),
 ];
 
 /// Labels without values are no labels to Prometheus.
-type Labels = BTreeMap<String, String>;
+pub type Labels = BTreeMap<String, String>;
 
 /// The families of a text in Prometheus' format: type and series.
 #[derive(Default)]
-struct Family {
-    kind: String,
-    series: BTreeMap<Labels, f64>,
+pub struct Family {
+    pub kind: String,
+    pub series: BTreeMap<Labels, f64>,
 }
 
 /// The families of a node; node_exporter's own ones (`go_`, `process_`) begin otherwise.
-fn families(text: &str) -> BTreeMap<String, Family> {
+pub fn families(text: &str) -> BTreeMap<String, Family> {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         if let Some(declared) = line.strip_prefix("# TYPE ") {

@@ -22,7 +22,7 @@ static TOP: KernelFile = KernelFile {
     pieces: Pieces::Whole,
     only_base: false,
     scalars: &[],
-    groups: &[Group { label: "rank", entries: ENTRIES, total_of: &[], instance_labels: &[] }],
+    groups: &[Group { label: "rank", entries: ENTRIES, ..Group::PLAIN }],
     parse,
 };
 

@@ -3,13 +3,15 @@
 //! it; the gather thread takes the finished texts. It never waits: where the thread is stuck, another one takes its
 //! place and leaves this step out. What a text says is not decided here.
 
-mod controllers;
 mod course;
 mod file_systems;
 mod folder;
 mod interfaces;
+mod line;
 mod processors;
+mod sensors;
 mod time_service;
+mod trees;
 mod worker;
 
 use std::path::Path;
@@ -26,6 +28,8 @@ use crate::own::Tally;
 use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
+use trees::Trees;
+pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
 
 /// A step of a survey that takes longer than this is given up: node_exporter waits as long for a file system.
 pub const SURVEY_STUCK_AFTER: Nanos = Nanos::from_secs(5);
@@ -40,8 +44,8 @@ pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
 /// A start waits for the first texts, so that the first row has them, but not for longer than this.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The number of subjects.
-const SUBJECTS: usize = 5;
+/// The most subjects: those that are wanted are bits of a number.
+const SUBJECTS_MAX: usize = u64::BITS as usize;
 
 /// A subject's text, or why there is none.
 type Answer = Result<Vec<u8>, Errno>;
@@ -51,7 +55,8 @@ type Surveyor = dyn Fn(&mut Course<'_>) -> Result<Answer, Abandoned> + Send + Sy
 
 /// What the threads share.
 pub(crate) struct Survey {
-    subjects: u8,
+    /// What is surveyed; its places here are its numbers.
+    subjects: Vec<Subject>,
     surveyor: Box<Surveyor>,
     state: Mutex<State>,
     /// Rung when something is wanted or all is over.
@@ -61,13 +66,13 @@ pub(crate) struct Survey {
     /// When the present step began, in nanoseconds since boot; 0: there is none.
     step_since: AtomicU64,
     /// The number of answers of each subject.
-    versions: [AtomicU64; SUBJECTS],
+    versions: Vec<AtomicU64>,
     counts: Counts,
 }
 
 struct State {
     /// The subjects to survey, a bit each.
-    wanted: u8,
+    wanted: u64,
     /// The number of the present thread; all others have been given up.
     worker: u64,
     has_worker: bool,
@@ -75,9 +80,11 @@ struct State {
     step: Option<(Subject, Vec<u8>)>,
     /// What the threads that were given up are stuck at, with their numbers.
     stuck: Vec<(u64, Subject, Vec<u8>)>,
-    answers: [Option<Answer>; SUBJECTS],
+    answers: Vec<Option<Answer>>,
     /// How long the latest survey of each took.
-    took: [Nanos; SUBJECTS],
+    took: Vec<Nanos>,
+    /// The instances of each that were left out.
+    left_out: Vec<u64>,
     is_over: bool,
 }
 
@@ -86,9 +93,10 @@ struct Counts {
     surveys: Arc<AtomicU64>,
     cpu: Arc<AtomicU64>,
     stuck: Arc<AtomicU64>,
+    left_out: Arc<AtomicU64>,
 }
 
-static ENTRIES: [Entry; 3] = [
+static ENTRIES: [Entry; 4] = [
     counter(
         "khz.survey.surveys",
         "surveys",
@@ -101,6 +109,13 @@ static ENTRIES: [Entry; 3] = [
         .exposed("khz_survey_cpu_seconds_total", &[]),
     gauge("khz.survey.stuck", "stuck", Unit::Count, "Threads that are stuck in a file system or a driver.")
         .exposed("khz_survey_stuck", &[]),
+    gauge(
+        "khz.survey.left_out",
+        "left_out",
+        Unit::Count,
+        "Devices beyond the most whose files are read, such as sensors or ports.",
+    )
+    .exposed("khz_survey_left_out", &[]),
 ];
 
 /// The metrics of surveys.
@@ -116,46 +131,46 @@ pub(crate) fn subject_of(root: &Path, file: &KernelFile) -> Option<Subject> {
     }
 }
 
-fn bit(subject: Subject) -> u8 {
-    1 << subject as u8
-}
-
 impl Survey {
     /// Starts a thread that surveys these subjects below `root`, and waits a moment for the first texts.
     pub fn start(root: &Path, subjects: impl IntoIterator<Item = Subject>) -> Arc<Survey> {
         let root = root.to_owned();
+        let trees = Trees::default();
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
             Subject::FileSystems => file_systems::survey(course, &root),
             Subject::Interfaces => interfaces::survey(course, &root),
             Subject::Throttling => processors::survey(course, &root),
-            Subject::MemoryErrors => controllers::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
+            Subject::Sensors => sensors::survey(course, &root, &trees),
+            Subject::Tree(name) => trees.survey(course, &root, name),
         };
         let survey = Survey::with(subjects, Box::new(surveyor));
-        survey.want(survey.subjects);
+        survey.want(u64::MAX);
         survey.wait(FIRST_WAIT);
         survey
     }
 
     fn with(subjects: impl IntoIterator<Item = Subject>, surveyor: Box<Surveyor>) -> Arc<Survey> {
+        let subjects: Vec<Subject> = subjects.into_iter().take(SUBJECTS_MAX).collect();
         let state = State {
             wanted: 0,
             worker: 0,
             has_worker: false,
             step: None,
             stuck: Vec::new(),
-            answers: Default::default(),
-            took: Default::default(),
+            answers: subjects.iter().map(|_| None).collect(),
+            took: vec![Nanos(0); subjects.len()],
+            left_out: vec![0; subjects.len()],
             is_over: false,
         };
         Arc::new(Survey {
-            subjects: subjects.into_iter().map(bit).fold(0, |all, bit| all | bit),
+            versions: subjects.iter().map(|_| AtomicU64::new(0)).collect(),
+            subjects,
             surveyor,
             state: Mutex::new(state),
             bell: Condvar::new(),
             made: Condvar::new(),
             step_since: AtomicU64::new(0),
-            versions: Default::default(),
             counts: Counts::default(),
         })
     }
@@ -167,24 +182,39 @@ impl Survey {
 
     /// True if this is one of its subjects.
     pub fn has(&self, subject: Subject) -> bool {
-        self.subjects & bit(subject) != 0
+        self.subjects.contains(&subject)
+    }
+
+    /// The number of a subject; `None`: it is not surveyed.
+    fn number_of(&self, subject: Subject) -> Option<usize> {
+        self.subjects.iter().position(|known| *known == subject)
+    }
+
+    /// The bit of a subject; none if it is not surveyed.
+    fn bit(&self, subject: Subject) -> u64 {
+        self.number_of(subject).map_or(0, |number| 1 << number)
+    }
+
+    /// The bits of all subjects.
+    fn all(&self) -> u64 {
+        (0..self.subjects.len()).fold(0, |all, number| all | 1 << number)
     }
 
     /// Its counts, for the agent's own numbers; none if it surveys nothing.
     pub fn tallies(&self) -> Vec<Tally> {
-        if self.subjects == 0 {
+        if self.subjects.is_empty() {
             return Vec::new();
         }
-        let counts = [&self.counts.surveys, &self.counts.cpu, &self.counts.stuck];
+        let counts = [&self.counts.surveys, &self.counts.cpu, &self.counts.stuck, &self.counts.left_out];
         let tally =
             |(metric, count): (_, &Arc<AtomicU64>)| Tally { metric, instance: None, count: count.clone() };
         metrics().zip(counts).map(tally).collect()
     }
 
     /// Asks for surveys of these subjects. `false`: the lock is taken, and the caller must ask again.
-    fn want(self: &Arc<Self>, subjects: u8) -> bool {
+    fn want(self: &Arc<Self>, subjects: u64) -> bool {
         let Ok(mut state) = self.state.try_lock() else { return false };
-        state.wanted |= subjects & self.subjects;
+        state.wanted |= subjects & self.all();
         if state.wanted == 0 || state.is_over {
             return true;
         }
@@ -235,7 +265,7 @@ impl Survey {
         state.stuck.push((worker, subject, item));
         state.worker += 1;
         state.has_worker = false;
-        state.wanted |= bit(subject);
+        state.wanted |= self.bit(subject);
         self.step_since.store(0, Ordering::Relaxed);
         self.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
         if state.stuck.len() < SURVEYS_STUCK_MAX {
@@ -245,15 +275,15 @@ impl Survey {
         tracing::warn!(
             "{SURVEYS_STUCK_MAX} threads are stuck; nothing is surveyed until one of them comes back"
         );
-        for index in 0..SUBJECTS {
-            state.answers[index] = Some(Err(Errno::TIMEDOUT));
-            self.versions[index].fetch_add(1, Ordering::Release);
+        for (answer, version) in state.answers.iter_mut().zip(&self.versions) {
+            *answer = Some(Err(Errno::TIMEDOUT));
+            version.fetch_add(1, Ordering::Release);
         }
     }
 
     /// How long the latest survey took; 0 before the first.
     pub fn took(&self, subject: Subject) -> Nanos {
-        self.lock().took[subject as usize]
+        self.number_of(subject).map_or(Nanos(0), |number| self.lock().took[number])
     }
 
     /// Ends the thread, as soon as the kernel lets it go.
@@ -267,34 +297,37 @@ impl Survey {
 #[derive(Clone)]
 pub(crate) struct SurveyText {
     survey: Arc<Survey>,
-    subject: Subject,
+    /// The number of its subject; beyond all: it is not surveyed.
+    number: usize,
     /// The answer that was read last.
     read: u64,
 }
 
 impl std::fmt::Debug for SurveyText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SurveyText").field("subject", &self.subject).finish_non_exhaustive()
+        let subject = self.survey.subjects.get(self.number);
+        f.debug_struct("SurveyText").field("subject", &subject).finish_non_exhaustive()
     }
 }
 
 impl SurveyText {
     pub fn new(survey: &Arc<Survey>, subject: Subject) -> Self {
-        SurveyText { survey: survey.clone(), subject, read: 0 }
+        let number = survey.number_of(subject).unwrap_or(usize::MAX);
+        SurveyText { survey: survey.clone(), number, read: 0 }
     }
 
     /// True when there is an answer that was not read yet.
     #[inline]
     pub fn is_fresh(&self) -> bool {
-        self.survey.versions[self.subject as usize].load(Ordering::Acquire) != self.read
+        self.survey.versions.get(self.number).is_some_and(|made| made.load(Ordering::Acquire) != self.read)
     }
 
     /// Copies the latest text into the buffer; returns its length.
     #[cold]
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         let state = self.survey.lock();
-        self.read = self.survey.versions[self.subject as usize].load(Ordering::Acquire);
-        let text = match &state.answers[self.subject as usize] {
+        self.read = self.survey.versions.get(self.number).map_or(0, |made| made.load(Ordering::Acquire));
+        let text = match state.answers.get(self.number).and_then(Option::as_ref) {
             Some(answer) => answer.as_ref().map_err(|errno| *errno)?,
             None => return Err(Errno::AGAIN),
         };
@@ -311,6 +344,8 @@ pub(crate) struct Surveys {
     survey: Arc<Survey>,
     stuck_after: Nanos,
     due: Vec<Due>,
+    /// When the first of them is due.
+    next: Nanos,
 }
 
 #[derive(Debug)]
@@ -327,26 +362,35 @@ impl Surveys {
             let period = period.max(SURVEY_PERIOD_MIN);
             Due { subject, period, next: Nanos(now.0 + period.0) }
         };
-        Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due: periods.into_iter().map(due).collect() }
+        let due: Vec<Due> = periods.into_iter().map(due).collect();
+        let mut surveys = Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due, next: Nanos(0) };
+        surveys.find_next();
+        surveys
     }
 
     /// Asks for what is due. It takes no lock and makes no system call unless something is.
     #[inline]
     pub fn look(&mut self, now: Nanos) {
         self.survey.look_for_stuck(now, self.stuck_after);
-        if self.due.iter().any(|due| due.next <= now) {
+        if self.next <= now {
             self.ask(now);
         }
+    }
+
+    fn find_next(&mut self) {
+        self.next = self.due.iter().map(|due| due.next).min().unwrap_or(Nanos(u64::MAX));
     }
 
     #[cold]
     fn ask(&mut self, now: Nanos) {
         let is_due = |due: &&mut Due| due.next <= now;
-        let wanted = self.due.iter_mut().filter(is_due).fold(0, |all, due| all | bit(due.subject));
+        let survey = &self.survey;
+        let wanted = self.due.iter_mut().filter(is_due).fold(0, |all, due| all | survey.bit(due.subject));
         if self.survey.want(wanted) {
             for due in self.due.iter_mut().filter(is_due) {
                 due.next = Nanos(now.0 + due.period.0);
             }
+            self.find_next();
         }
     }
 }

@@ -6,5 +6,5 @@
 mod place;
 mod running;
 
-pub use place::{Kind, Lacking, find};
+pub use place::{Kind, Lacking, find, module};
 pub use running::{Judge, Samples};

@@ -57,9 +57,7 @@ fn built() -> Result<PathBuf, Lacking> {
     if program.is_file() {
         return Ok(program);
     }
-    let go = on_path("go", "Prometheus 3 is built with it").or_else(|lacking| {
-        Some(PathBuf::from("/usr/local/go/bin/go")).filter(|go| go.is_file()).ok_or(lacking)
-    })?;
+    let go = go()?;
     // Without the discovery of services in clouds, whose modules are most of it, and without symbols.
     let mut command = Command::new(go);
     command.args(["install", "-tags=remove_all_sd", "-ldflags=-s", MODULE]).env("GOBIN", &folder);
@@ -70,6 +68,30 @@ fn built() -> Result<PathBuf, Lacking> {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().last().unwrap_or_default();
             Err(Lacking(format!("Prometheus 3 cannot be built from {MODULE}: {last}")))
+        }
+    }
+}
+
+/// The program `go`.
+fn go() -> Result<PathBuf, Lacking> {
+    on_path("go", "Prometheus 3 is built with it").or_else(|lacking| {
+        Some(PathBuf::from("/usr/local/go/bin/go")).filter(|go| go.is_file()).ok_or(lacking)
+    })
+}
+
+/// The folder with the files of a Go module, as `example.org/module@v1.2.3`: it is downloaded unless that was done before.
+pub fn module(name: &str) -> Result<PathBuf, Lacking> {
+    let mut command = Command::new(go()?);
+    // Outside of any module: the answer is about this one alone.
+    command.args(["mod", "download", "-json", name]).current_dir(std::env::temp_dir());
+    let output = command.output().map_err(|error| Lacking(format!("cannot start go: {error}")))?;
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match answer["Dir"].as_str() {
+        Some(folder) => Ok(folder.into()),
+        None => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = answer["Error"].as_str().or(said.lines().last()).unwrap_or_default();
+            Err(Lacking(format!("{name} cannot be downloaded: {why}")))
         }
     }
 }

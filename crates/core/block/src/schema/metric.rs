@@ -170,6 +170,11 @@ const fn unit_byte(unit: Unit) -> u8 {
         Unit::Pages => 5,
         Unit::Packets => 6,
         Unit::Hertz => 7,
+        Unit::Celsius => 8,
+        Unit::Volts => 9,
+        Unit::Amperes => 10,
+        Unit::Watts => 11,
+        Unit::Joules => 12,
     }
 }
 

@@ -29,7 +29,8 @@ pub struct Options<'a> {
 }
 
 /// The units that a line may declare, for the error about another one.
-const UNITS: &str = "count, bytes, seconds, percent, pages, packets or hertz";
+const UNITS: &str =
+    "count, bytes, seconds, percent, pages, packets, hertz, celsius, volts, amperes, watts or joules";
 
 impl<'a> Options<'a> {
     pub(super) fn read(mut text: &'a str) -> Result<Self, PublicationError> {

@@ -138,7 +138,7 @@ fn the_error_names_what_is_wrong_with_a_line() {
     );
     assert_eq!(
         problem("a=1 unit=miles"),
-        "'unit=miles' cannot be read: write count, bytes, seconds, percent, pages, packets or hertz"
+        "'unit=miles' cannot be read: write count, bytes, seconds, percent, pages, packets, hertz, celsius, volts, amperes, watts or joules"
     );
     for unit in khz_model::Unit::ALL {
         assert!(problem("a=1 unit=miles").contains(unit.as_str()), "UNITS in options.rs lacks {unit}");

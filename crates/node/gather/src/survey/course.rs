@@ -17,6 +17,8 @@ pub(super) struct Course<'a> {
     pub survey: &'a Survey,
     pub worker: u64,
     pub subject: Subject,
+    /// Instances beyond a limit.
+    pub left_out: u64,
 }
 
 impl Course<'_> {

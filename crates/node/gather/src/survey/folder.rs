@@ -74,7 +74,15 @@ impl Folder {
 pub(super) fn why(errno: Option<Errno>) -> &'static str {
     match errno {
         // The driver does not know: there is no such number.
-        Some(Errno::NOENT | Errno::INVAL | Errno::OPNOTSUPP | Errno::NODEV) => NONE,
+        Some(
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::INVAL
+            | Errno::OPNOTSUPP
+            | Errno::NODEV
+            | Errno::NXIO
+            | Errno::NODATA,
+        ) => NONE,
         _ => UNREADABLE,
     }
 }

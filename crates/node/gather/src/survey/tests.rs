@@ -59,6 +59,7 @@ fn surveys(survey: &Arc<Survey>) -> Surveys {
     surveys.stuck_after = SOON;
     // As often as the test looks.
     surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
+    surveys.find_next();
     surveys
 }
 
@@ -117,7 +118,7 @@ fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
     let mut text = SurveyText::new(&survey, Subject::FileSystems);
     assert!(!text.is_fresh());
     assert_eq!(text.read(&mut Vec::new()), Err(Errno::AGAIN));
-    survey.want(u8::MAX);
+    survey.want(u64::MAX);
     assert!(survey.wait(PATIENCE));
     let mut other = text.clone();
     let mut buffer = Vec::new();
@@ -127,7 +128,7 @@ fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
     assert!(other.read(&mut buffer).is_ok() && !other.is_fresh());
     let period = Nanos::from_secs(10);
     let mut surveys = Surveys::new(survey.clone(), [(Subject::FileSystems, period)], Nanos::SECOND);
-    let made = || survey.versions[Subject::FileSystems as usize].load(Ordering::Acquire);
+    let made = || survey.versions[0].load(Ordering::Acquire);
     (1..11).for_each(|second| surveys.look(Nanos::from_secs(second)));
     assert_eq!((made(), survey.lock().wanted), (1, 0));
     surveys.look(Nanos::from_secs(11));
@@ -145,7 +146,7 @@ fn no_subject_is_surveyed_more_often_than_once_a_second() {
 fn the_thread_ends_with_the_gather_thread() {
     let survey = survey_of(&["a"], &Blocked::default());
     let surveys = surveys(&survey);
-    survey.want(u8::MAX);
+    survey.want(u64::MAX);
     assert!(survey.wait(PATIENCE));
     drop(surveys);
     let begun = Instant::now();

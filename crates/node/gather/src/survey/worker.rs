@@ -6,16 +6,12 @@ use std::sync::{Arc, PoisonError};
 
 use khz_parse::Subject;
 
+use super::Survey;
 use super::course::Course;
-use super::{SUBJECTS, Survey};
 use crate::clock;
 
 /// The stack of the thread: its deepest call lists a folder, its largest buffer has 4 KiB.
 const STACK_BYTES: usize = 128 << 10;
-
-/// All subjects, in the order of their bits.
-const ALL: [Subject; SUBJECTS] =
-    [Subject::FileSystems, Subject::Interfaces, Subject::Throttling, Subject::MemoryErrors, Subject::Clock];
 
 /// Starts the thread with this number.
 pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
@@ -30,9 +26,9 @@ pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
 }
 
 fn run(survey: &Survey, number: u64) {
-    while let Some(subject) = next(survey, number) {
+    while let Some((index, subject)) = next(survey, number) {
         let (start, before) = (clock::boot(), clock::thread_cpu());
-        let mut course = Course { survey, worker: number, subject };
+        let mut course = Course { survey, worker: number, subject, left_out: 0 };
         let Ok(answer) = (survey.surveyor)(&mut course) else { return };
         let mut state = survey.lock();
         if state.worker != number {
@@ -40,9 +36,11 @@ fn run(survey: &Survey, number: u64) {
         }
         state.step = None;
         survey.step_since.store(0, Ordering::Relaxed);
-        state.took[subject as usize] = clock::boot().since(start);
-        state.answers[subject as usize] = Some(answer);
-        survey.versions[subject as usize].fetch_add(1, Ordering::Release);
+        state.took[index] = clock::boot().since(start);
+        state.answers[index] = Some(answer);
+        state.left_out[index] = course.left_out;
+        survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
+        survey.versions[index].fetch_add(1, Ordering::Release);
         survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
         survey.counts.cpu.fetch_add(clock::thread_cpu().since(before).0, Ordering::Relaxed);
         if state.wanted == 0 {
@@ -52,17 +50,18 @@ fn run(survey: &Survey, number: u64) {
 }
 
 /// Sleeps until a subject is wanted; `None`: there is nothing more to do for this thread.
-fn next(survey: &Survey, number: u64) -> Option<Subject> {
+fn next(survey: &Survey, number: u64) -> Option<(usize, Subject)> {
     let mut state = survey.lock();
     loop {
         if state.is_over || state.worker != number {
             return None;
         }
-        if let Some(&subject) = ALL.get(state.wanted.trailing_zeros() as usize) {
+        let index = state.wanted.trailing_zeros() as usize;
+        if let Some(&subject) = survey.subjects.get(index) {
             state.wanted &= state.wanted - 1;
             // A thread that waits for all answers must see that this one is still to come.
             state.step = Some((subject, Vec::new()));
-            return Some(subject);
+            return Some((index, subject));
         }
         state = survey.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
@@ -75,7 +74,11 @@ pub(super) fn called(subject: Subject, item: &[u8]) -> String {
         Subject::FileSystems => format!("the file system at {}", String::from_utf8_lossy(item)),
         Subject::Interfaces => "the kernel, asked about network interfaces,".to_owned(),
         Subject::Throttling => "the kernel, asked about throttled processors,".to_owned(),
-        Subject::MemoryErrors => "the kernel, asked about errors of the memory,".to_owned(),
         Subject::Clock => "the kernel, asked about its clock,".to_owned(),
+        Subject::Sensors | Subject::Tree(_) if !item.is_empty() => {
+            format!("the driver of /{}", String::from_utf8_lossy(item))
+        }
+        Subject::Sensors => "the kernel, asked about its sensors,".to_owned(),
+        Subject::Tree(name) => format!("the kernel, asked about {name},"),
     }
 }

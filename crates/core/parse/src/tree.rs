@@ -1,0 +1,334 @@
+//! Trees of small files, as /sys has them: a folder for each instance, a file for each number. Says where a group has its
+//! instances, what their names and labels are, and how the text of a file becomes a number. The crate `gather` reads the
+//! files; this one opens none.
+//!
+//! A source of this kind is one [`KernelFile`](crate::KernelFile) whose groups have a [`Branch`]:
+//!
+//! ```text
+//! Group { label: "zone", instance_labels: &["type"], branch: Some(Branch {
+//!     folders: "sys/class/thermal/thermal_zone#",        where the instances are
+//!     name: &[Part::Captured(0), Part::Value("type")],   the name, then the instance's labels
+//!     ..Branch::PLAIN }), ..Group::PLAIN }.each(&[
+//!     gauge("thermal.temperature", "temp", ...)])        the field is the file's path below the folder
+//! ```
+//!
+//! - In `folders`, `#` stands for digits and `*` for any characters of one name; each is captured.
+//! - The field of an entry is its file below the folder; `#` in it stands for the number of the instance ([`Words::Numbered`]).
+//!   The field of a description lists its labels ([`labels_of`]).
+
+use std::borrow::Cow;
+
+use khz_model::Fault;
+
+use crate::entry::Entry;
+use crate::number;
+use crate::survey::{MALFORMED, NONE, TOO_LARGE};
+
+/// Where a group has its instances in a tree of files.
+#[derive(Clone, Copy, Debug)]
+pub struct Branch {
+    /// The folders of the instances, below the root. `#` stands for digits, `*` for any characters of one name.
+    pub folders: &'static str,
+    /// The instance's name, then the values of the group's instance labels.
+    pub name: &'static [Part],
+    /// Only folders where this file's value is this word, or this word, `-` and a number.
+    pub only: Option<(&'static str, &'static str)>,
+    /// What else tells instances of one folder apart: [`Part::Word`].
+    pub words: Words,
+}
+
+impl Branch {
+    /// A branch without folders.
+    pub const PLAIN: Branch = Branch { folders: "", name: &[], only: None, words: Words::None };
+}
+
+/// Several instances in one folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// One instance a folder.
+    None,
+    /// One for each word in this file.
+    Of(&'static str),
+    /// One for each file of this pattern: `ch#_ce_count`. The digits are the word, and stand for `#` in the names of files.
+    Numbered(&'static str),
+}
+
+/// What a part of an instance's name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What the wildcard of this number stands for, from 0.
+    Captured(usize),
+    /// The whole name of the folder with the wildcards of this number: `nvme0` where `nvme#` is.
+    Named(usize),
+    /// What a file has, without the blanks around it; nothing where it cannot be read.
+    Value(&'static str),
+    /// The same; where there is no such file, what the wildcard of that number stands for.
+    ValueOr(&'static str, usize),
+    /// What a file has, with some words in it replaced; where there is no such file, another word.
+    Edited(&'static str, &'static [(&'static str, &'static str)], &'static str),
+    /// The word of [`Branch::words`].
+    Word,
+    /// The path of the folder on the host: `/sys/class/...`.
+    Path,
+    /// The number after the word in the file of [`Branch::only`]; without one, how many instances came before.
+    Index,
+}
+
+/// How the text of a small file gives a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Decimal digits, perhaps after a minus sign.
+    Number,
+    /// The same, in thousands of the unit.
+    Thousands,
+    /// What stands before a colon: `4: ACTIVE`.
+    BeforeColon,
+    /// A speed in Gb/s as bytes a second: `40 Gb/sec (4X QDR)`.
+    GigabitRate,
+    /// `0x` and hexadecimal digits; all 64 bits set: the driver has no such number.
+    Hexadecimal,
+    /// 1 if the value is [`Branch::words`]' word, 0 if it is another one.
+    IsWord,
+    /// 1 wherever there is a value.
+    One,
+    /// Like [`Form::Thousands`], of a file that some kernels take long to answer: there it is given up.
+    ThousandsIfQuick,
+}
+
+/// What drivers say instead of a number.
+const NO_NUMBER: [&[u8]; 3] = [b"N/A", b"<unknown>", b"<not supported>"];
+
+/// Bytes a second of a Gb/s.
+const BYTES_OF_GIGABIT: u64 = 125_000_000;
+
+/// Writes what a file says as the word of a survey's text: its number, or why it has none. `word` is the word of the
+/// instance, for [`Form::IsWord`].
+pub fn number_word(entry: &Entry, value: &[u8], word: &[u8], into: &mut Vec<u8>) {
+    let value = value.trim_ascii();
+    if NO_NUMBER.iter().any(|none| value.starts_with(none)) {
+        return into.extend(NONE.bytes());
+    }
+    match number_of(entry, value, word) {
+        Ok(Some(number)) => into.extend(number.to_string().bytes()),
+        Ok(None) => into.extend(NONE.bytes()),
+        Err(Fault::OutOfRange) => into.extend(TOO_LARGE.bytes()),
+        Err(_) => into.extend(MALFORMED.bytes()),
+    }
+}
+
+/// `None`: the driver says that it has no such number.
+fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, Fault> {
+    let number = match entry.form {
+        Form::Number => signed(value)?,
+        Form::Thousands | Form::ThousandsIfQuick => signed(value)? * 1_000,
+        Form::BeforeColon => {
+            let end = value.iter().position(|&byte| byte == b':').ok_or(Fault::Malformed)?;
+            signed(value[..end].trim_ascii())?
+        }
+        Form::GigabitRate => i128::from(rate(value)?),
+        Form::Hexadecimal => match number::hexadecimal(value.strip_prefix(b"0x").ok_or(Fault::Malformed)?)? {
+            u64::MAX => return Ok(None),
+            number => i128::from(number),
+        },
+        Form::IsWord | Form::One if value.is_empty() => return Err(Fault::Malformed),
+        Form::One => 1,
+        Form::IsWord => i128::from(value == word),
+    };
+    let fits = if entry.value_type == khz_model::ValueType::Signed {
+        i64::try_from(number).is_ok()
+    } else if number < 0 {
+        return Err(Fault::Malformed);
+    } else {
+        u64::try_from(number).is_ok_and(|number| number.checked_mul(entry.multiplier).is_some())
+    };
+    if fits { Ok(Some(number)) } else { Err(Fault::OutOfRange) }
+}
+
+fn signed(value: &[u8]) -> Result<i128, Fault> {
+    match value.strip_prefix(b"-") {
+        Some(digits) => number::digits(digits).map(|number| -i128::from(number)),
+        None => number::digits(value).map(i128::from),
+    }
+}
+
+/// The kernel prints one digit after the point at most: `2.5 Gb/sec (1X SDR)`.
+fn rate(value: &[u8]) -> Result<u64, Fault> {
+    let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+    let tenths = match value[..end].iter().position(|&byte| byte == b'.') {
+        Some(_) => number::parse(&value[..end], 1)?,
+        None => number::digits(&value[..end])?.checked_mul(10).ok_or(Fault::OutOfRange)?,
+    };
+    tenths.checked_mul(BYTES_OF_GIGABIT / 10).ok_or(Fault::OutOfRange)
+}
+
+/// A label of a description, and its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelFile {
+    /// The label.
+    pub label: &'static str,
+    /// The file below the folder.
+    pub file: &'static str,
+    /// The value is without the `0x` before it.
+    pub is_bare: bool,
+    /// The value where there is no file; empty: none.
+    pub otherwise: &'static str,
+}
+
+/// The labels of a description and their files, as its field lists them: `board_id, firmware_version=fw_ver, port_id without 0x,
+/// ana_state or unknown`.
+pub fn labels_of(entry: &Entry) -> impl Iterator<Item = LabelFile> {
+    let one = |text: &'static str| {
+        let (text, otherwise) = text.split_once(" or ").unwrap_or((text, ""));
+        let bare = text.strip_suffix(" without 0x");
+        let text = bare.unwrap_or(text);
+        let (label, file) = text.split_once('=').unwrap_or((text, text));
+        LabelFile { label, file, is_bare: bare.is_some(), otherwise }
+    };
+    entry.field.split(", ").map(one)
+}
+
+/// The name of a file of an instance: `#` stands for its word.
+pub fn file_of<'a>(file: &'a str, word: &[u8]) -> Cow<'a, str> {
+    match std::str::from_utf8(word) {
+        Ok(word) if file.contains('#') => Cow::Owned(file.replace('#', word)),
+        _ => Cow::Borrowed(file),
+    }
+}
+
+/// The word for an entry in the text: the end of its name.
+pub fn word_of(entry: &Entry) -> &'static str {
+    entry.name.rsplit_once('.').map_or(entry.name, |(_, end)| end)
+}
+
+/// True if a name fits a part of [`Branch::folders`]; then what its wildcards stand for is added to `captured`. A wildcard stands
+/// for as little as it can.
+pub fn fits<'a>(pattern: &str, name: &'a str, captured: &mut Vec<&'a str>) -> bool {
+    let Some(at) = pattern.find(['*', '#']) else { return pattern == name };
+    let Some(rest) = name.strip_prefix(&pattern[..at]) else { return false };
+    let is_digits = pattern[at..].starts_with('#');
+    let before = captured.len();
+    for (index, char) in rest.char_indices() {
+        if is_digits && !char.is_ascii_digit() {
+            break;
+        }
+        let (middle, after) = rest.split_at(index + char.len_utf8());
+        captured.push(middle);
+        if fits(&pattern[at + 1..], after, captured) {
+            return true;
+        }
+        captured.truncate(before);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::gauge;
+    use khz_model::Unit;
+    use proptest::prelude::*;
+
+    fn word(form: Form, value: &[u8]) -> String {
+        let mut text = Vec::new();
+        number_word(&gauge("a.b", "b", Unit::Count, "B.").form(form), value, b"on", &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        for (form, value, expected) in [
+            (Form::Number, "17\n", "17"),
+            (Form::Number, "-17", "malformed"),
+            (Form::Number, "", "malformed"),
+            (Form::Number, "1 2", "malformed"),
+            (Form::Number, "18446744073709551616", "too_large"),
+            (Form::Number, "N/A (no PMA)", "-"),
+            (Form::Thousands, "800000", "800000000"),
+            (Form::ThousandsIfQuick, "<unknown>", "-"),
+            (Form::BeforeColon, "4: ACTIVE", "4"),
+            (Form::BeforeColon, "4", "malformed"),
+            (Form::GigabitRate, "40 Gb/sec (4X QDR)", "5000000000"),
+            (Form::GigabitRate, "2.5 Gb/sec (1X SDR)", "312500000"),
+            (Form::GigabitRate, "fast", "malformed"),
+            (Form::Hexadecimal, "0x13", "19"),
+            (Form::Hexadecimal, "0xffffffffffffffff", "-"),
+            (Form::Hexadecimal, "13", "malformed"),
+            (Form::IsWord, "on", "1"),
+            (Form::IsWord, "off", "0"),
+            (Form::IsWord, "", "malformed"),
+            (Form::One, "tsc", "1"),
+        ] {
+            assert_eq!(word(form, value.as_bytes()), expected, "{form:?} {value}");
+        }
+        let mut text = Vec::new();
+        number_word(&gauge("a.b", "b", Unit::Count, "B.").signed(), b"-17", b"", &mut text);
+        assert_eq!(text, b"-17");
+    }
+
+    #[test]
+    fn wildcards_stand_for_a_part_of_a_name() {
+        let fits = |pattern, name| {
+            let mut captured = Vec::new();
+            fits(pattern, name, &mut captured).then_some(captured.join(","))
+        };
+        for (pattern, name, expected) in [
+            ("thermal_zone#", "thermal_zone12", Some("12")),
+            ("thermal_zone#", "thermal_zone", None),
+            ("thermal_zone#", "thermal_zone1x", None),
+            ("*", "mlx5_0", Some("mlx5_0")),
+            ("ports", "ports", Some("")),
+            ("ports", "port", None),
+            ("cpu#", "cpufreq", None),
+            ("nvme*n#", "nvme0n12", Some("0,12")),
+            ("nvme*n#", "nvme0c1n2", Some("0c1,2")),
+            ("nvme*n#", "nvme0", None),
+            ("*", "", None),
+        ] {
+            assert_eq!(fits(pattern, name).as_deref(), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_description_lists_its_labels_and_files() {
+        let field = "board_id, firmware_version=fw_ver, port_id without 0x, ana_state or unknown";
+        let entry = crate::entry::info("a.b", field, "node_a", "B.");
+        let of = |label, file, is_bare, otherwise| LabelFile { label, file, is_bare, otherwise };
+        let expected = [
+            of("board_id", "board_id", false, ""),
+            of("firmware_version", "fw_ver", false, ""),
+            of("port_id", "port_id", true, ""),
+            of("ana_state", "ana_state", false, "unknown"),
+        ];
+        assert!(labels_of(&entry).eq(expected));
+    }
+
+    const FORMS: [Form; 8] = [
+        Form::One,
+        Form::Number,
+        Form::Thousands,
+        Form::BeforeColon,
+        Form::GigabitRate,
+        Form::Hexadecimal,
+        Form::IsWord,
+        Form::ThousandsIfQuick,
+    ];
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_number_or_a_reason(form in 0..FORMS.len(), value: Vec<u8>) {
+            let word = word(FORMS[form], &value);
+            let is_known = ["-", "malformed", "too_large"].contains(&word.as_str());
+            prop_assert!(is_known || word.parse::<u64>().is_ok(), "{}", word);
+        }
+
+        #[test]
+        fn nearly_numbers_give_the_number_or_a_reason(form in 0..FORMS.len(), value in "[0-9a-fx:. -]{0,24}") {
+            let word = word(FORMS[form], value.as_bytes());
+            let is_known = ["-", "malformed", "too_large"].contains(&word.as_str());
+            prop_assert!(is_known || word.parse::<u64>().is_ok(), "{}", word);
+            if let (Form::Number, Ok(number)) = (FORMS[form], value.trim().parse::<u64>()) {
+                prop_assert_eq!(word, number.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A line of a survey's text about one instance of a tree of files: its kind, name and labels, then a word for each number. Kept
+//! until the next survey: where a driver is stuck then, the same line says so.
+
+use khz_model::instance::INSTANCE_MAX;
+use khz_parse::Entry;
+use khz_parse::survey::{NONE, STUCK, UNREADABLE, escape};
+use khz_parse::tree::{labels_of, number_word, word_of};
+use rustix::io::Errno;
+
+use super::folder::{Folder, why};
+
+/// One line.
+#[derive(Debug)]
+pub(super) struct Line {
+    begin: Vec<u8>,
+    words: Vec<(&'static str, Vec<u8>)>,
+    /// The labels of a description.
+    labels: Vec<u8>,
+}
+
+impl Line {
+    /// Begins a line about this instance. Labels that are longer than a name may be are cut.
+    pub fn new<'a>(kind: &str, name: &[u8], labels: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut begin = format!("{kind} ").into_bytes();
+        // A line has a word in the place of each name.
+        escape(if name.is_empty() { b"?" } else { name }, &mut begin);
+        for (label, value) in labels {
+            begin.extend(format!(" {label}=").bytes());
+            escape(&value[..value.len().min(INSTANCE_MAX)], &mut begin);
+        }
+        Line { begin, words: Vec::new(), labels: Vec::new() }
+    }
+
+    /// Adds what a file says as the number of this entry. `word` is the word of the instance, where its branch has words.
+    pub fn number(&mut self, folder: &mut Folder, file: &str, entry: &Entry, word: &[u8]) {
+        let mut value = Vec::new();
+        match folder.value(file) {
+            Ok([]) => value.extend(UNREADABLE.bytes()),
+            Ok(found) => number_word(entry, found, word, &mut value),
+            Err(errno) => value.extend(why(Some(errno)).bytes()),
+        }
+        self.words.push((word_of(entry), value));
+    }
+
+    /// Adds the labels of a description.
+    pub fn description(&mut self, folder: &mut Folder, entry: &Entry) {
+        for label in labels_of(entry) {
+            let value = match folder.value(label.file) {
+                Ok(value) if label.is_bare => value.strip_prefix(b"0x").unwrap_or(value),
+                Ok(value) => value,
+                Err(Errno::NOENT) => label.otherwise.as_bytes(),
+                Err(_) => continue,
+            };
+            let value = value.to_owned();
+            self.label(label.label, &value);
+        }
+    }
+
+    /// Adds a label of a description, if it has a value.
+    pub fn label(&mut self, label: &str, value: &[u8]) {
+        if !value.is_empty() {
+            self.labels.extend(format!(" :{label}=").bytes());
+            escape(value, &mut self.labels);
+        }
+    }
+
+    /// Writes the line into the text.
+    pub fn write(&self, text: &mut Vec<u8>) {
+        self.write_words(text, |value| value);
+    }
+
+    /// Writes the line with the word that the driver is stuck instead of each number.
+    pub fn write_stuck(&self, text: &mut Vec<u8>) {
+        self.write_words(text, |value| if value == NONE.as_bytes() { value } else { STUCK.as_bytes() });
+    }
+
+    fn write_words<'a>(&'a self, text: &mut Vec<u8>, shown: impl Fn(&'a [u8]) -> &'a [u8]) {
+        text.extend(&self.begin);
+        for (name, value) in &self.words {
+            text.extend(format!(" {name}=").bytes());
+            text.extend(shown(value));
+        }
+        text.extend(&self.labels);
+        text.push(b'\n');
+    }
+}

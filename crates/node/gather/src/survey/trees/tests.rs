@@ -1,0 +1,284 @@
+//! Trees of made-up files: what their drivers may do, from a value to a folder that vanishes, and a driver that hangs.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use khz_model::{Absence, Fault, Reading};
+use khz_parse::Parser;
+use proptest::prelude::*;
+
+use super::*;
+use crate::survey::{Survey, SurveyText};
+
+/// A root of made-up files, removed at the end.
+struct Root(PathBuf);
+
+impl Root {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("khz-trees-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Root(path)
+    }
+
+    fn write(&self, path: &str, value: impl AsRef<[u8]>) -> &Self {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value).unwrap();
+        self
+    }
+
+    /// Surveys one tree, and reads the text.
+    fn bytes(&self, name: &'static str) -> Result<Vec<u8>, Errno> {
+        let subject = if name == "hwmon" { Subject::Sensors } else { Subject::Tree(name) };
+        let survey = Survey::start(&self.0, [subject]);
+        assert!(survey.wait(std::time::Duration::from_secs(60)));
+        let mut text = Vec::new();
+        let read = SurveyText::new(&survey, subject).read(&mut text);
+        survey.end();
+        text.truncate(read?);
+        Ok(text)
+    }
+
+    fn survey(&self, name: &'static str) -> Result<String, Errno> {
+        Ok(String::from_utf8(self.bytes(name)?).unwrap())
+    }
+
+    fn parse(&self, name: &'static str) -> Parser {
+        let file = khz_parse::files().iter().find(|file| file.name == name).unwrap();
+        let mut parser = Parser::new(file);
+        parser.advance_with(&self.bytes(name).unwrap());
+        parser
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn readings(parser: &Parser) -> Vec<(String, Reading)> {
+    let series = parser.schema().series().iter().enumerate();
+    series.map(|(slot, series)| (series.to_string(), parser.reading(slot).unwrap())).collect()
+}
+
+const ZONE: &str = "sys/class/thermal/thermal_zone";
+
+#[test]
+fn what_a_driver_says_is_a_number_or_failed_with_a_reason() {
+    let root = Root::new("says");
+    let megabyte = vec![b'7'; 1 << 20];
+    let said: [(&[u8], Reading); 7] = [
+        (b"-12500\n", Reading::Present((-12_500_i64).cast_unsigned())),
+        (b"", Reading::Failed(Fault::Unreadable)),
+        (b"warm\n", Reading::Failed(Fault::Malformed)),
+        (b"1\n2\n", Reading::Failed(Fault::Malformed)),
+        (b"\xff\0 =\\", Reading::Failed(Fault::Malformed)),
+        (b"9223372036854775808\n", Reading::Failed(Fault::OutOfRange)),
+        (&megabyte, Reading::Failed(Fault::OutOfRange)),
+    ];
+    for (number, (value, _)) in said.iter().enumerate() {
+        root.write(&format!("{ZONE}{number}/temp"), value).write(&format!("{ZONE}{number}/type"), "a b\n");
+    }
+    let parser = root.parse("thermal_zone");
+    assert_eq!(parser.faults(), []);
+    let expected = said
+        .iter()
+        .enumerate()
+        .map(|(number, (_, reading))| (format!("thermal.temperature[{number},type=a%20b]"), *reading));
+    assert_eq!(readings(&parser), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_no_file_or_is_gone_has_no_number_and_hides_nothing() {
+    let root = Root::new("gone");
+    root.write(&format!("{ZONE}0/temp"), "1000").write(&format!("{ZONE}1/type"), "x");
+    fs::create_dir_all(root.0.join(format!("{ZONE}2/temp"))).unwrap();
+    symlink("../gone", root.0.join(format!("{ZONE}3"))).unwrap();
+    root.write(&format!("{ZONE}4"), "a file").write(&format!("{ZONE}x/temp"), "1");
+    let text = root.survey("thermal_zone").unwrap();
+    let lines =
+        "zone 0 type= temperature=1000\nzone 1 type=x temperature=-\nzone 2 type= temperature=unreadable\n";
+    assert_eq!(text, lines);
+    assert_eq!(root.survey("infiniband"), Err(Errno::NOENT));
+    // The folder is there, and no device.
+    fs::create_dir_all(root.0.join("sys/class/infiniband")).unwrap();
+    assert_eq!(root.survey("infiniband"), Err(Errno::NOENT));
+}
+
+#[test]
+fn what_cannot_be_read_is_unreadable_and_zones_have_numbers() {
+    let root = Root::new("secret");
+    let zone = "sys/class/powercap/intel-rapl:0";
+    root.write(&format!("{zone}/name"), "package-3\n").write(&format!("{zone}/energy_uj"), "17\n");
+    root.write("sys/class/powercap/intel-rapl:0:0/name", "dram")
+        .write("sys/class/powercap/intel-rapl:0:0/energy_uj", "1");
+    root.write("sys/class/powercap/intel-rapl:1:0/name", "dram")
+        .write("sys/class/powercap/intel-rapl:1:0/energy_uj", "2");
+    root.write("sys/class/powercap/other/name", "package-3-die-1");
+    let of = |energy: &str| {
+        format!(
+            "package 3 path=/{zone} package={energy}\ndram 0 path=/sys/class/powercap/intel-rapl:0:0 dram=1\n\
+             dram 1 path=/sys/class/powercap/intel-rapl:1:0 dram=2\n"
+        )
+    };
+    assert_eq!(root.survey("rapl").unwrap(), of("17"));
+    // Root may read any file, but no folder.
+    fs::remove_file(root.0.join(format!("{zone}/energy_uj"))).unwrap();
+    fs::create_dir(root.0.join(format!("{zone}/energy_uj"))).unwrap();
+    assert_eq!(root.survey("rapl").unwrap(), of("unreadable"));
+}
+
+#[test]
+fn an_instance_has_slots_only_for_what_it_has() {
+    let root = Root::new("sparse");
+    let chip = "sys/class/hwmon/hwmon0";
+    root.write(&format!("{chip}/name"), "Nct 1\n").write(&format!("{chip}/temp1_input"), "41000");
+    root.write(&format!("{chip}/temp1_crit_alarm"), "1").write(&format!("{chip}/temp1_label"), "CPU");
+    root.write(&format!("{chip}/fan2_input"), "900").write(&format!("{chip}/uevent"), "x");
+    let parser = root.parse("hwmon");
+    assert_eq!(parser.faults(), []);
+    let found: Vec<String> = readings(&parser).into_iter().map(|(name, _)| name).collect();
+    let expected = [
+        "hwmon.chip[nct_1]",
+        "hwmon.fan[nct_1,sensor=fan2]",
+        "hwmon.temp[nct_1,sensor=temp1]",
+        "hwmon.temp_crit_alarm[nct_1,sensor=temp1]",
+        "hwmon.label[nct_1,sensor=temp1]",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_sensor_that_goes_is_gone_and_one_that_comes_back_is_the_same() {
+    let root = Root::new("back");
+    root.write(&format!("{ZONE}0/temp"), "1000").write(&format!("{ZONE}1/temp"), "2000");
+    let mut parser = root.parse("thermal_zone");
+    fs::remove_dir_all(root.0.join(format!("{ZONE}0"))).unwrap();
+    parser.advance_with(root.survey("thermal_zone").unwrap().as_bytes());
+    assert_eq!(parser.reading(0), Some(Reading::Absent(Absence::InstanceGone)));
+    assert_eq!(parser.reading(1), Some(Reading::Present(2_000)));
+    root.write(&format!("{ZONE}0/temp"), "3000");
+    parser.advance_with(root.survey("thermal_zone").unwrap().as_bytes());
+    assert_eq!(parser.reading(0), Some(Reading::Present(3_000)));
+}
+
+#[test]
+fn instances_beyond_the_limit_are_left_out_and_counted() {
+    let root = Root::new("many");
+    for number in 0..TREE_INSTANCES_MAX + 3 {
+        fs::create_dir_all(root.0.join(format!("{ZONE}{number}"))).unwrap();
+    }
+    let survey = Survey::start(&root.0, [Subject::Tree("thermal_zone")]);
+    assert!(survey.wait(std::time::Duration::from_secs(60)));
+    assert_eq!(survey.counts.left_out.load(Ordering::Relaxed), 3);
+    survey.end();
+}
+
+#[test]
+fn the_numbers_of_a_driver_that_hangs_are_stuck_and_those_of_others_are_not() {
+    let root = Root::new("stuck");
+    root.write(&format!("{ZONE}0/temp"), "1000").write(&format!("{ZONE}1/temp"), "2000");
+    let (path, trees) = (root.0.clone(), Trees::default());
+    let hangs = Arc::new(AtomicBool::new(false));
+    let hanging = hangs.clone();
+    let surveyor = move |course: &mut Course<'_>| {
+        if hanging.load(Ordering::Relaxed) && course.begin(format!("{ZONE}0").as_bytes())? {
+            while hanging.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        trees.survey(course, &path, "thermal_zone")
+    };
+    let subject = Subject::Tree("thermal_zone");
+    let survey = Survey::with([subject], Box::new(surveyor));
+    let mut surveys = crate::survey::Surveys::new(survey.clone(), [(subject, Nanos(0))], Nanos(0));
+    surveys.stuck_after = Nanos::from_millis(50);
+    surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
+    surveys.find_next();
+    let mut until = |expected: &str| {
+        let (begun, mut text) = (std::time::Instant::now(), SurveyText::new(&survey, subject));
+        loop {
+            surveys.look(clock::boot());
+            let mut buffer = Vec::new();
+            let length = text.read(&mut buffer).unwrap_or(0);
+            if &buffer[..length] == expected.as_bytes() {
+                return;
+            }
+            let found = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            assert!(begun.elapsed().as_secs() < 60, "{found}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    let whole = "zone 0 type= temperature=1000\nzone 1 type= temperature=2000\n";
+    until(whole);
+    hangs.store(true, Ordering::Relaxed);
+    until(&whole.replace("1000", "stuck"));
+    hangs.store(false, Ordering::Relaxed);
+    until(whole);
+}
+
+#[test]
+fn a_governor_is_one_of_those_that_there_are() {
+    let root = Root::new("governor");
+    let cpu = "sys/devices/system/cpu/cpu7/cpufreq";
+    root.write(&format!("{cpu}/scaling_available_governors"), "performance powersave \n");
+    root.write(&format!("{cpu}/scaling_governor"), "powersave\n");
+    root.write(&format!("{cpu}/scaling_max_freq"), "3700000\n");
+    root.write("sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq", "1");
+    let text = root.survey("cpufreq").unwrap();
+    let governors = "governor 7 governor=performance governor=0\ngovernor 7 governor=powersave governor=1\n";
+    assert!(text.ends_with(governors), "{text}");
+    assert!(text.contains("cpu 7 ") && text.contains(" scaling_max=3700000000"), "{text}");
+    assert_eq!(root.parse("cpufreq").faults(), []);
+}
+
+#[test]
+fn a_file_that_is_always_slow_is_given_up_and_one_that_is_so_now_and_then_is_not() {
+    let root = Root::new("slow");
+    let cpu = root.0.join("sys/devices/system/cpu/cpu0/cpufreq");
+    root.write("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800000");
+    let entries = khz_parse::cpufreq::FILE.groups.iter().flat_map(|group| group.entries);
+    let entry = entries.into_iter().find(|entry| entry.field == "scaling_cur_freq").unwrap();
+    let trees = Trees::default();
+    let is_read = || {
+        let mut line = Line::new("cpu", b"0", []);
+        trees.number(&mut line, &mut Folder::open(&cpu).unwrap(), entry, b"");
+        let mut text = Vec::new();
+        line.write(&mut text);
+        text.ends_with(b"=800000000\n")
+    };
+    for took in [&[20; 7][..], &[0], &[20; 7], &[0]].concat() {
+        trees.took(entry.name, Nanos::from_millis(took));
+    }
+    assert!(is_read());
+    (0..TREE_SLOW_READS_MAX).for_each(|_| trees.took(entry.name, Nanos::from_millis(20)));
+    assert!(!is_read());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_files_have_the_text_has_no_fault(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 6),
+        name in "[a-z=\\\\ \u{e4}]{1,8}",
+    ) {
+        let root = Root::new("any");
+        let port = format!("sys/class/infiniband/{name}/ports/1");
+        let supply = format!("sys/class/power_supply/{name}");
+        root.write(&format!("{port}/state"), &values[0]).write(&format!("{port}/rate"), &values[1]);
+        root.write(&format!("sys/class/infiniband/{name}/fw_ver"), &values[2]);
+        root.write(&format!("{supply}/model_name"), &values[3]).write(&format!("{supply}/temp"), &values[4]);
+        root.write(&format!("{ZONE}0/type"), &values[5]).write(&format!("{ZONE}0/temp"), &values[4]);
+        root.write("sys/class/hwmon/hwmon0/temp1_label", &values[0]).write("sys/class/hwmon/hwmon0/temp1_input", &values[1]);
+        for tree in ["infiniband", "power_supply", "thermal_zone", "hwmon"] {
+            let parser = root.parse(tree);
+            prop_assert_eq!(parser.faults(), []);
+        }
+    }
+}

@@ -171,7 +171,11 @@ mod tests {
         let both = of("collect%5B%5D=netdev&collect[]=net/dev&collect[]=cpu");
         assert_eq!(
             both,
-            Ok(Some(["net.rx_*", "net.tx_*", "cpu.*", "thermal.*"].map(str::to_owned).to_vec()))
+            Ok(Some(
+                ["net.rx_*", "net.tx_*", "cpu.*", "thermal.core_throttles", "thermal.package_throttles"]
+                    .map(str::to_owned)
+                    .to_vec()
+            ))
         );
         assert_eq!(of(""), Ok(None));
     }
@@ -179,8 +183,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let refused = of("collect[]=cpu&collect[]=ntp").unwrap_err();
-        assert!(refused.starts_with(
-            "collect[]: there is no collector 'ntp'; there are arp, cpu, conntrack, diskstats, "
-        ));
+        assert!(
+            refused.starts_with(
+                "collect[]: there is no collector 'ntp'; there are arp, cpu, cpufreq, conntrack, "
+            )
+        );
     }
 }

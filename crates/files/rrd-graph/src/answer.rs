@@ -7,6 +7,8 @@ use khz_rrd::number;
 use khz_rrd::text;
 
 use crate::graph::Graph;
+use crate::options::Options;
+use crate::table::Table;
 
 /// Which of both commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,16 +28,32 @@ pub fn help(form: Form) -> Result<()> {
 
 /// Prints what a command without a picture prints.
 pub fn prints(path: &str, prints: &[String], info: Option<&str>, form: Form) -> Result<()> {
-    let info = info.map(|info| filled(info, path, 0, 0));
     let shown = shown(prints, form);
-    // As in rrdtool, there is no size without a print.
+    // As in rrdtool, there is no size without a print, and nothing at all where the picture would go to standard output.
     let out = match (form, info) {
-        (Form::Short, Some(info)) => format!("{info}\n{shown}"),
-        (Form::Short, None) if !prints.is_empty() => format!("0x0\n{shown}"),
-        (Form::Facts, Some(info)) => format!("{shown}image_info = \"{info}\"\n"),
-        _ => shown,
+        (Form::Short, _) if path == "-" => String::new(),
+        (Form::Short, None) if prints.is_empty() => shown,
+        (Form::Short, info) => size(info, path, (0, 0)) + &shown,
+        (Form::Facts, info) => shown + &info_fact(info, path, (0, 0)),
     };
     write(&text::bytes(&out))
+}
+
+/// The line with the size or, with `--imginfo`, with its text.
+fn size(info: Option<&str>, path: &str, (width, height): (i64, i64)) -> String {
+    match info {
+        Some("") => String::new(),
+        Some(info) => filled(info, path, width, height) + "\n",
+        None => format!("{width}x{height}\n"),
+    }
+}
+
+/// What `graphv` tells of `--imginfo`.
+fn info_fact(info: Option<&str>, path: &str, (width, height): (i64, i64)) -> String {
+    match info {
+        None | Some("") => String::new(),
+        Some(info) => format!("image_info = \"{}\"\n", filled(info, path, width, height)),
+    }
 }
 
 fn shown(prints: &[String], form: Form) -> String {
@@ -46,17 +64,36 @@ fn shown(prints: &[String], form: Form) -> String {
     prints.iter().enumerate().map(line).collect()
 }
 
-/// Prints a table, or writes it to the file at `path`.
-pub fn table(path: &str, table: &str, form: Form) -> Result<()> {
-    if path == "-" {
-        return write(&text::bytes(table));
+/// Prints a table, or writes it to the file at `path`; and what is known of it.
+pub fn table(path: &str, table: &Table, prints: &[String], options: &Options, form: Form) -> Result<()> {
+    let body = table.text(options);
+    let body = text::bytes(&body);
+    let is_printed = path == "-";
+    if !is_printed {
+        std::fs::write(text::path(path), &*body)
+            .map_err(|error| Error::io("opening", text::path(path), error))?;
     }
-    std::fs::write(text::path(path), &*text::bytes(table))
-        .map_err(|error| Error::io("opening", text::path(path), error))?;
-    match form {
-        Form::Short => write(b"0x0\n"),
-        Form::Facts => Ok(()),
+    let info = options.info.as_deref();
+    let shown = shown(prints, form);
+    let mut out = match form {
+        Form::Short if is_printed => String::new(),
+        Form::Short => size(info, path, (0, 0)) + &shown,
+        Form::Facts => {
+            let start = table.start.saturating_sub_unsigned(table.step);
+            let facts = [("start", start), ("end", table.end), ("step", table.step as i64)];
+            let facts: String =
+                facts.iter().map(|(name, value)| format!("graph_{name} = {value}\n")).collect();
+            facts + &shown + &info_fact(info, path, (0, 0))
+        }
+    };
+    if is_printed && form == Form::Facts {
+        out.push_str(&format!("image = BLOB_SIZE:{}\n", body.len()));
     }
+    let mut out = text::bytes(&out).into_owned();
+    if is_printed {
+        out.extend_from_slice(&body);
+    }
+    write(&out)
 }
 
 /// Prints what is known of a picture, and the picture itself if it has no file.
@@ -65,21 +102,18 @@ pub fn graph(path: &str, graph: &Graph, image: Option<&[u8]>, form: Form) -> Res
     let is_drawn = image.is_some();
     let frame = &graph.frame;
     let image = image.filter(|_| path == "-");
+    let info = graph.options.info.as_deref();
+    // The text has the size of the picture in its file; the numbers have that before it is enlarged.
+    let sides = (graph.options.zoomed(frame.image_width), graph.options.zoomed(frame.image_height));
     if form == Form::Short {
-        let mut out = vec![];
-        match (image, &graph.options.info) {
-            (Some(image), _) => out.extend_from_slice(image),
-            (None, info) => {
-                let size = match info.as_deref() {
-                    Some("") => String::new(),
-                    Some(info) => filled(info, path, frame.image_width, frame.image_height) + "\n",
-                    None => format!("{}x{}\n", frame.image_width, frame.image_height),
-                };
-                out.extend_from_slice(&text::bytes(&size));
-                out.extend_from_slice(&text::bytes(&shown(&graph.prints, form)));
-            }
+        if let Some(image) = image {
+            return write(image);
         }
-        return write(&out);
+        let size = match info {
+            None => size(None, path, (frame.image_width, frame.image_height)),
+            info => size(info, path, sides),
+        };
+        return write(&text::bytes(&(size + &shown(&graph.prints, form))));
     }
     let mut out = shown(&graph.prints, form);
     let facts = [
@@ -96,10 +130,7 @@ pub fn graph(path: &str, graph: &Graph, image: Option<&[u8]>, form: Form) -> Res
     if is_drawn {
         out.push_str(&range_and_legend(graph));
     }
-    if let Some(info) = &graph.options.info {
-        let info = filled(info, path, frame.image_width, frame.image_height);
-        out.push_str(&format!("image_info = \"{info}\"\n"));
-    }
+    out.push_str(&info_fact(info, path, sides));
     let mut out = text::bytes(&out).into_owned();
     if let Some(image) = image {
         out.extend_from_slice(format!("image = BLOB_SIZE:{}\n", image.len()).as_bytes());
@@ -140,7 +171,8 @@ fn filled(info: &str, path: &str, width: i64, height: i64) -> String {
 }
 
 fn filled_or_none(info: &str, path: &str, width: i64, height: i64) -> Option<String> {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    // rrdtool's name for what goes to standard output.
+    let name = if path == "-" { "memory" } else { path.rsplit('/').next().unwrap_or(path) };
     let mut wanted =
         [("s", name.to_string()), ("lu", width.to_string()), ("lu", height.to_string())].into_iter();
     let mut out = String::new();

@@ -21,9 +21,17 @@ const PNG_HEAD: usize = 24;
 pub fn image(graph: &Graph) -> Result<Vec<u8>> {
     let picture = picture(graph);
     match graph.options.output {
-        Output::Svg => Ok(svg(&picture).into_bytes()),
-        _ => png(&picture, graph.options.zoom as f32).or_else(|error| refused(error.to_string())),
+        Output::Svg => Ok(enlarged(svg(&picture), graph).into_bytes()),
+        _ => png(&picture, graph.options.zoom).or_else(|error| refused(error.to_string())),
     }
+}
+
+/// An SVG whose picture takes the size that `--zoom` wants.
+fn enlarged(svg: String, graph: &Graph) -> String {
+    let (width, height) = (graph.frame.image_width, graph.frame.image_height);
+    let size = |width: i64, height: i64| format!("width=\"{width}\" height=\"{height}\"");
+    let zoomed = size(graph.options.zoomed(width), graph.options.zoomed(height));
+    svg.replacen(&size(width, height), &zoomed, 1)
 }
 
 /// Width and height of the picture at `path`, if it is one of this kind.
@@ -415,13 +423,10 @@ impl Canvas<'_> {
         let unit = options.size("UNIT");
         let middle = (self.top() + self.bottom()) / 2.0;
         let title = options.size("TITLE");
-        self.words_at(
-            [width / 2.0, (title * 0.8 + frame::ascent(title)) as f32],
-            Anchor::Middle,
-            "TITLE",
-            &options.title,
-            false,
-        );
+        for (line, text) in frame::title_lines(&options.title).iter().enumerate() {
+            let top = title * (0.8 + frame::TITLE_LINE * line as f64) + frame::ascent(title);
+            self.words_at([width / 2.0, top as f32], Anchor::Middle, "TITLE", text, false);
+        }
         self.words_at(
             [(unit * 0.6 + frame::ascent(unit)) as f32, middle],
             Anchor::Middle,

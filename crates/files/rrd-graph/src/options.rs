@@ -134,6 +134,17 @@ pub enum Side {
     West,
 }
 
+/// In which order the lines of the legend stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// In that of the elements.
+    Down,
+    /// The last line first.
+    Up,
+    /// The same, except for the comments before the first and after the last legend of something else.
+    UpWithinComments,
+}
+
 /// How labels of an axis are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is its own name in rrdtool's documentation")]
@@ -248,7 +259,11 @@ pub struct Options {
     pub right_formatter: Formatter,
     pub week_format: String,
     pub value_grid: ValueGrid,
+    /// From label to label of the value axis, also if they are off.
+    pub label_step: Option<f64>,
     pub time_grid: TimeGrid,
+    /// The format of the times in tables.
+    pub table_times: Option<String>,
     pub sizes: [f64; 6],
     pub colours: [Colour; 11],
     pub tab: i64,
@@ -258,7 +273,7 @@ pub struct Options {
     pub output: Output,
     pub info: Option<String>,
     pub legend_side: Side,
-    pub is_bottom_up: bool,
+    pub direction: Direction,
     pub daemon: Option<String>,
     pub is_mono: bool,
 }
@@ -303,7 +318,9 @@ impl Options {
             right_formatter: Formatter::Numeric,
             week_format: "Week %V".into(),
             value_grid: ValueGrid::Automatic,
+            label_step: None,
             time_grid: TimeGrid::Automatic,
+            table_times: None,
             sizes: FONTS.map(|(_, size)| size),
             colours: COLOURS.map(|(_, colour)| colour),
             tab: TAB,
@@ -313,7 +330,7 @@ impl Options {
             output: Output::Png,
             info: None,
             legend_side: Side::South,
-            is_bottom_up: false,
+            direction: Direction::Down,
             daemon: None,
             is_mono: false,
         }
@@ -382,15 +399,26 @@ impl Options {
 
     /// The format of an axis is that of a number or of a duration, unless its labels are times.
     fn check_axis_formats(&self) -> Result<()> {
-        let axes = [(&self.left_format, self.left_formatter), (&self.right_format, self.right_formatter)];
-        for (format, formatter) in axes {
+        let axes = [
+            (&self.left_format, self.left_formatter, !self.is_log),
+            (&self.right_format, self.right_formatter, self.right.is_some()),
+        ];
+        for (format, formatter, has_labels) in axes {
             match (format, formatter) {
                 (Some(format), Formatter::Numeric) => drop(crate::format::Format::parse_axis(format)?),
-                (Some(format), Formatter::Duration) => crate::duration::check(format)?,
+                // As in rrdtool, a duration counts only where it is shown.
+                (Some(format), Formatter::Duration) if has_labels && !self.is_only_graph => {
+                    crate::duration::check(format)?
+                }
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Width and height of the whole picture in its file, where it has `side` pixels before it is enlarged.
+    pub fn zoomed(&self, side: i64) -> i64 {
+        (side as f64 * self.zoom) as i64
     }
 
     fn take(&mut self, name: &'static str, value: &str) -> Result<()> {
@@ -415,8 +443,11 @@ impl Options {
             "vertical-label" => self.vertical = value.into(),
             "watermark" => self.watermark = value.into(),
             "right-axis-label" => self.right_label = value.into(),
-            "right-axis-format" => self.right_format = Some(value.into()),
-            "left-axis-format" => self.left_format = Some(value.into()),
+            // An empty one is none.
+            "right-axis-format" => {
+                self.right_format = Some(value.to_string()).filter(|text| !text.is_empty())
+            }
+            "left-axis-format" => self.left_format = Some(value.to_string()).filter(|text| !text.is_empty()),
             "week-fmt" => self.week_format = value.into(),
             "step" => self.step = u64::try_from(number::c_decimal(value).unwrap_or(0)).unwrap_or(0),
             "width" => self.width = side("width", value)?,
@@ -462,15 +493,8 @@ impl Options {
             "right-axis" => self.right = Some(right_axis(value)?),
             "left-axis-formatter" => self.left_formatter = formatter(value, "left")?,
             "right-axis-formatter" => self.right_formatter = formatter(value, "right")?,
-            // As in rrdtool, a grid that is off stays off.
-            "x-grid" => match (time_grid(value)?, &self.time_grid) {
-                (_, TimeGrid::Off) => {}
-                (grid, _) => self.time_grid = grid,
-            },
-            "y-grid" => match (value_grid(value)?, &self.value_grid) {
-                (_, ValueGrid::Off) => {}
-                (grid, _) => self.value_grid = grid,
-            },
+            "x-grid" => self.take_time_grid(time_grid(value)?),
+            "y-grid" => self.take_value_grid(value_grid(value)?),
             "graph-render-mode" => match value {
                 "normal" => {}
                 "mono" => self.is_mono = true,
@@ -490,8 +514,9 @@ impl Options {
                 }
             }
             "legend-direction" => match value {
-                "topdown" | "topdown2" => {}
-                "bottomup" | "bottomup2" => self.is_bottom_up = true,
+                "topdown" => self.direction = Direction::Down,
+                "bottomup" => self.direction = Direction::Up,
+                "bottomup2" => self.direction = Direction::UpWithinComments,
                 _ => return refused(format!("unknown legend-position '{value}'")),
             },
             "grid-dash" => {
@@ -506,6 +531,26 @@ impl Options {
             _ => {}
         }
         Ok(())
+    }
+
+    /// As in rrdtool, a grid that is off stays off; the range of the axis ends at lines of the last grid that has some.
+    fn take_value_grid(&mut self, grid: ValueGrid) {
+        if let ValueGrid::Every(step, every) = grid {
+            self.label_step = Some(step * every as f64);
+        }
+        if self.value_grid != ValueGrid::Off {
+            self.value_grid = grid;
+        }
+    }
+
+    /// As in rrdtool, a grid that is off stays off; times in tables have the format of the last grid that has one.
+    fn take_time_grid(&mut self, grid: TimeGrid) {
+        if let TimeGrid::Given(times) = &grid {
+            self.table_times = Some(times.format.clone());
+        }
+        if self.time_grid != TimeGrid::Off {
+            self.time_grid = grid;
+        }
     }
 
     fn take_colour(&mut self, value: &str) -> Result<()> {

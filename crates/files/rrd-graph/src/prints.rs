@@ -91,7 +91,8 @@ fn at_utc(time: i64, format: &str) -> String {
     format::cut(shown.map_or_else(String::new, |bytes| text::of(&bytes).into_owned()))
 }
 
-fn at(time: i64, format: &str) -> String {
+/// A local time.
+pub fn at(time: i64, format: &str) -> String {
     let shown = local_time::format(time, &text::bytes(format));
     format::cut(shown.map_or_else(String::new, |bytes| text::of(&bytes).into_owned()))
 }

@@ -185,7 +185,14 @@ pub fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
 /// # Errors
 /// The daemon does not answer, or cannot write the file.
 pub fn flush_through(address: &str, file: &str) -> Result<()> {
-    let mut client = Client::connect(address)?;
+    flush_with(Client::connect(address)?, file)
+}
+
+/// Has the daemon of a connection write what waits for `file`.
+///
+/// # Errors
+/// The daemon cannot write the file, or refuses to.
+pub fn flush_with(mut client: Client, file: &str) -> Result<()> {
     let name = client.name(file);
     client.order(&["FLUSH", &name]).map(|_| ())
 }

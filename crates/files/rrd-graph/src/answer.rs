@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use khz_rrd::error::{Error, Result, refused};
+use khz_rrd::lines::wrapped;
 use khz_rrd::number;
 use khz_rrd::text;
 
@@ -22,8 +23,11 @@ pub enum Form {
 /// Prints the command's own help.
 pub fn help(form: Form) -> Result<()> {
     let command = &crate::COMMANDS[usize::from(form == Form::Facts)];
-    let more = "Options and elements are those of rrdgraph(1); docs/rrd.md, \"graph\", says what differs.";
-    write(format!("{} {}\n\n{more}\n", command.name, command.arguments).as_bytes())
+    let more = "Elements and the meaning of options: rrdgraph(1); docs/rrd.md, \"graph\", says what differs.";
+    let options = wrapped("Options: ", "    ", &crate::options::names());
+    write(
+        format!("{} {}\n\n{options}\n{}", command.name, command.arguments, wrapped("", "", more)).as_bytes(),
+    )
 }
 
 /// Prints what a command without a picture prints.
@@ -146,8 +150,9 @@ fn range_and_legend(graph: &Graph) -> String {
         out.push_str(&format!("{name} = {}\n", number::scientific(value, 10)));
     }
     for (index, placed) in frame.legend.texts.iter().enumerate() {
-        let top = frame.legend_top + placed.y;
-        let bottom = top + crate::frame::line_height(graph.options.size("LEGEND")) as i64;
+        let size = graph.options.size("LEGEND");
+        let top = frame.legend_top + placed.top(size);
+        let bottom = top + placed.lines * crate::frame::line_height(size) as i64;
         out.push_str(&format!("legend[{index}] = \"{}\"\n", placed.text));
         // Halves go to the even neighbour, as in C's printf.
         let (left, right) = (placed.x.round_ties_even(), (placed.x + placed.width).round_ties_even());
@@ -156,14 +161,17 @@ fn range_and_legend(graph: &Graph) -> String {
     out
 }
 
-/// `text` of `--imginfo`, if it names the file, the width and the height once each.
-pub fn checked_info(text: &str) -> Result<String> {
-    if !text.is_empty() && filled_or_none(text, "", 0, 0).is_none() {
-        return refused(format!(
+/// Whether the text of `--imginfo` names the file, the width and the height once each.
+///
+/// # Errors
+/// rrdtool's message.
+pub fn check_info(info: Option<&str>) -> Result<()> {
+    match info {
+        Some(text) if !text.is_empty() && filled_or_none(text, "", 0, 0).is_none() => refused(format!(
             "invalid format string '{text}' (should match '^(?:[^%]+|%%)*%s(?:[^%]+|%%)*%lu(?:[^%]+|%%)*%lu(?:[^%]+|%%)*$')"
-        ));
+        )),
+        _ => Ok(()),
     }
-    Ok(text.into())
 }
 
 fn filled(info: &str, path: &str, width: i64, height: i64) -> String {

@@ -456,15 +456,19 @@ impl Canvas<'_> {
         let size = graph.options.size("LEGEND");
         for placed in &graph.frame.legend.texts {
             let element = &graph.elements[placed.element];
-            let top = (graph.frame.legend_top + placed.y) as f32;
-            let base = top + frame::ascent(size) as f32;
+            let top = (graph.frame.legend_top + placed.top(size)) as f32;
+            let first = top + frame::ascent(size) as f32;
             let tab = graph.options.tab_stop(graph.options.zoom);
-            // Parts between tabs stand where the tabs say.
-            let mut done = String::new();
-            for part in placed.shown.split_inclusive('\t') {
-                let x = placed.x + frame::text_width(&done, size, graph.options.zoom, tab);
-                self.words_at([x as f32, base], Anchor::Start, "LEGEND", part.trim_end_matches('\t'), false);
-                done.push_str(part);
+            for (index, line) in frame::text_lines(&placed.shown).iter().enumerate() {
+                let base = first + index as f32 * line_height(size) as f32;
+                // Parts between tabs stand where the tabs say.
+                let mut done = String::new();
+                for part in line.split_inclusive('\t') {
+                    let x = placed.x + frame::text_width(&done, size, graph.options.zoom, tab);
+                    let text = part.trim_end_matches('\t');
+                    self.words_at([x as f32, base], Anchor::Start, "LEGEND", text, false);
+                    done.push_str(part);
+                }
             }
             let colour = match &element.action {
                 Action::Curve { colour, .. }
@@ -474,7 +478,7 @@ impl Canvas<'_> {
             };
             if let Some(colour) = colour {
                 let side = (line_height(size) * 0.65).round() as f32;
-                let (x, y) = (placed.x.round() as f32, (base - side).round());
+                let (x, y) = (placed.x.round() as f32, (first - side).round());
                 self.block(x, y, x + side, y + side, self.colour("BACK"));
                 self.block(x, y, x + side, y + side, colour);
                 let (left, up, right, down) = (x + 0.5, y + 0.5, x + side - 0.5, y + side - 0.5);

@@ -56,18 +56,25 @@ pub fn line_height(size: f64) -> f64 {
     ascent(size) + (DESCENT * size * DOTS).ceil()
 }
 
-/// Pixels of `text`, before it is enlarged by `zoom`; a tab goes to the next multiple of `tab`.
+/// Pixels of the longest line of `text`, before it is enlarged by `zoom`; a tab goes to the next multiple of `tab`.
 pub fn text_width(text: &str, size: f64, zoom: f64, tab: f64) -> f64 {
     // A letter has whole pixels in the enlarged picture, and its width is a whole number of Pango's units.
     let advance = (advance(size * zoom) / zoom * PANGO_UNITS).floor() / PANGO_UNITS;
-    let mut width = 0.0;
+    let (mut widest, mut width) = (0.0f64, 0.0);
     for letter in text.chars() {
         width = match letter {
+            '\n' | '\r' => 0.0,
             '\t' if tab > 0.0 => (((width / tab).floor() + 1.0) * tab).round(),
             _ => width + advance,
         };
+        widest = widest.max(width);
     }
-    width
+    widest
+}
+
+/// The lines of a text.
+pub fn text_lines(text: &str) -> Vec<String> {
+    text.replace("\r\n", "\n").split(['\n', '\r']).map(str::to_string).collect()
 }
 
 /// The lines of a title. As in rrdtool, several ends count as one, those at the begin do not count, and the last line has the

@@ -88,12 +88,15 @@ fn answered(
     let values = Values { script: &script, columns: &columns };
     if !matches!(options.output, Output::Png | Output::Svg) {
         let table = table::table(&elements, &prints, &values, &plan, &options)?;
+        answer::check_info(options.info.as_deref())?;
         return answer::table(path, &table, &prints, &options, form);
     }
     if !elements.iter().any(Element::draws) {
+        answer::check_info(options.info.as_deref())?;
         return answer::prints(path, &prints, options.info.as_deref(), form);
     }
     let graph = whole(options, elements, ends_with_definition, prints, &values)?;
+    answer::check_info(graph.options.info.as_deref())?;
     let is_fresh = graph.options.is_lazy && is_fresh(path, &graph, newest(&columns));
     let image = if is_fresh { None } else { Some(draw::image(&graph)?) };
     if let Some(image) = &image
@@ -102,7 +105,8 @@ fn answered(
         std::fs::write(text::path(path), image)
             .map_err(|error| Error::io("opening", text::path(path), error))?;
     }
-    answer::graph(path, &graph, image.as_deref(), form)
+    answer::graph(path, &graph, image.as_deref(), form)?;
+    if image.is_some() { graph.options.check_durations() } else { Ok(()) }
 }
 
 /// Draws without writing or printing; the bytes of the picture or table. For the fuzzer.

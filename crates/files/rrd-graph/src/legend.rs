@@ -3,7 +3,7 @@
 use khz_rrd::error::{Result, refused};
 
 use crate::element::{Action, Element};
-use crate::frame::{line_height, text_width};
+use crate::frame::{line_height, text_lines, text_width};
 use crate::options::{Direction, Options};
 
 /// How the texts of a line are spread.
@@ -58,10 +58,19 @@ pub struct Placed {
     pub shown: String,
     /// Left.
     pub x: f64,
-    /// Top, from the top of the legend.
+    /// Top of its last line, from the top of the legend.
     pub y: i64,
     /// Width.
     pub width: f64,
+    /// Lines of the text itself.
+    pub lines: i64,
+}
+
+impl Placed {
+    /// Top, from the top of the legend: a text of several lines reaches upwards.
+    pub fn top(&self, size: f64) -> i64 {
+        self.y - (self.lines - 1) * line_height(size) as i64
+    }
 }
 
 /// Texts in their places.
@@ -275,7 +284,8 @@ impl Lines<'_> {
             // As in rrdtool, the places are those of a picture that is not enlarged; only a text's end is not.
             let wide = self.width(letters, self.options.zoom).ceil();
             let (text, shown) = (text.clone(), letters.clone());
-            self.legend.texts.push(Placed { element: *element, text, shown, x, y, width: wide });
+            let lines = text_lines(letters).len() as i64;
+            self.legend.texts.push(Placed { element: *element, text, shown, x, y, width: wide, lines });
             x += width + spread + if is_glued { 0.0 } else { self.gap };
         }
         // As in rrdtool, a line that ends at the left edge takes no room: an empty one, or one whose texts overlap.

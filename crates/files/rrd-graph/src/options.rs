@@ -80,6 +80,15 @@ const KNOWN: [Known; 56] = [
     ("week-fmt", ' ', true),
 ];
 
+/// Every option by its names, for the help.
+pub fn names() -> String {
+    let name = |(long, short, takes_value): &Known| {
+        let short = if *short == ' ' { String::new() } else { format!("-{short}|") };
+        format!("{short}--{long}{}", if *takes_value { "=X" } else { "" })
+    };
+    KNOWN.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
 /// What the fonts are for, in this order in [`Options::sizes`].
 pub const FONTS: [(&str, f64); 6] =
     [("DEFAULT", 8.0), ("TITLE", 9.0), ("AXIS", 7.0), ("UNIT", 8.0), ("LEGEND", 8.0), ("WATERMARK", 5.5)];
@@ -397,20 +406,35 @@ impl Options {
         Ok((options, parsed.rest))
     }
 
-    /// The format of an axis is that of a number or of a duration, unless its labels are times.
+    /// The format of an axis is that of a number, unless its labels are times or durations.
     fn check_axis_formats(&self) -> Result<()> {
-        let axes = [
-            (&self.left_format, self.left_formatter, !self.is_log),
-            (&self.right_format, self.right_formatter, self.right.is_some()),
-        ];
-        for (format, formatter, has_labels) in axes {
-            match (format, formatter) {
-                (Some(format), Formatter::Numeric) => drop(crate::format::Format::parse_axis(format)?),
-                // As in rrdtool, a duration counts only where it is shown.
-                (Some(format), Formatter::Duration) if has_labels && !self.is_only_graph => {
-                    crate::duration::check(format)?
-                }
-                _ => {}
+        for (format, formatter) in self.axis_formats() {
+            if let (Some(format), Formatter::Numeric) = (format, formatter) {
+                crate::format::Format::parse_axis(format)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn axis_formats(&self) -> [(Option<&str>, Formatter); 2] {
+        [
+            (self.left_format.as_deref(), self.left_formatter),
+            (self.right_format.as_deref(), self.right_formatter),
+        ]
+    }
+
+    /// Whether the durations that the axes show have a format.
+    ///
+    /// # Errors
+    /// rrdtool's message. As in rrdtool, it comes when the picture is drawn.
+    pub fn check_durations(&self) -> Result<()> {
+        let has_labels = !self.is_log && !self.is_only_graph && self.value_grid != ValueGrid::Off;
+        let [left, right] = self.axis_formats();
+        for ((format, formatter), is_shown) in
+            [(left, has_labels), (right, has_labels && self.right.is_some())]
+        {
+            if let (Some(format), Formatter::Duration, true) = (format, formatter, is_shown) {
+                crate::duration::check(format)?;
             }
         }
         Ok(())
@@ -460,8 +484,8 @@ impl Options {
             "units-length" => self.units_length = Some(number::c_decimal(value).unwrap_or(0).clamp(0, 1000)),
             "tabwidth" => self.tab = (limit('T', value)? as i64).clamp(0, 10_000),
             "border" => self.border = number::c_decimal(value).unwrap_or(0).clamp(0, 100),
-            // As in rrdtool, an empty one prints nothing.
-            "imginfo" => self.info = Some(crate::answer::checked_info(value)?),
+            // As in rrdtool, it is checked when it is shown, and an empty one shows nothing.
+            "imginfo" => self.info = Some(value.into()),
             _ => return self.take_choice(name, value),
         }
         Ok(())

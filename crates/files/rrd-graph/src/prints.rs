@@ -72,7 +72,7 @@ fn no_time(format: &str) -> String {
             Some('F') => "----------",
             Some('R') => "--:--",
             Some('T') => "--:--:--",
-            Some('n') => "\n",
+            Some('n') => "\r\n",
             Some('t') => "\t",
             Some('%') => "%",
             Some('E' | 'O') => {

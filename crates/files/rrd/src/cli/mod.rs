@@ -108,7 +108,10 @@ const COMMANDS: [(&str, &str); 18] = [
     ("first", "FILE [--rraindex N]"),
     ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE]\n[-r OLD:NEW] ..."),
     ("resize", "FILE RRA GROW|SHRINK ROWS"),
-    ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:...\nCDEF:... XPORT:..."),
+    (
+        "xport",
+        "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--enumds]\n[--json] [-d ADDRESS] DEF:... CDEF:... XPORT:...",
+    ),
     ("list", "[-r] [--daemon ADDRESS] DIR"),
     ("flushcached", "--daemon ADDRESS FILE..."),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),

@@ -21,7 +21,7 @@ impl Sum {
         }
         self.value = match (self.known, reduce) {
             (0, _) | (_, Function::Last) => value,
-            (_, Function::Max) => self.value.max(value),
+            (_, Function::Max | Function::Failures) => self.value.max(value),
             (_, Function::Min) => self.value.min(value),
             _ => self.value + value,
         };
@@ -31,7 +31,7 @@ impl Sum {
     fn value(&self, reduce: Function) -> f64 {
         match (self.known, reduce) {
             (0, _) => UNKNOWN,
-            (1, _) | (_, Function::Max | Function::Min | Function::Last) => self.value,
+            (1, _) | (_, Function::Max | Function::Failures | Function::Min | Function::Last) => self.value,
             (known, _) => self.value / known as f64,
         }
     }

@@ -21,9 +21,17 @@ const PNG_HEAD: usize = 24;
 pub fn image(graph: &Graph) -> Result<Vec<u8>> {
     let picture = picture(graph);
     match graph.options.output {
-        Output::Svg => Ok(svg(&picture).into_bytes()),
-        _ => png(&picture, graph.options.zoom as f32).or_else(|error| refused(error.to_string())),
+        Output::Svg => Ok(enlarged(svg(&picture), graph).into_bytes()),
+        _ => png(&picture, graph.options.zoom).or_else(|error| refused(error.to_string())),
     }
+}
+
+/// An SVG whose picture takes the size that `--zoom` wants.
+fn enlarged(svg: String, graph: &Graph) -> String {
+    let (width, height) = (graph.frame.image_width, graph.frame.image_height);
+    let size = |width: i64, height: i64| format!("width=\"{width}\" height=\"{height}\"");
+    let zoomed = size(graph.options.zoomed(width), graph.options.zoomed(height));
+    svg.replacen(&size(width, height), &zoomed, 1)
 }
 
 /// Width and height of the picture at `path`, if it is one of this kind.
@@ -415,13 +423,10 @@ impl Canvas<'_> {
         let unit = options.size("UNIT");
         let middle = (self.top() + self.bottom()) / 2.0;
         let title = options.size("TITLE");
-        self.words_at(
-            [width / 2.0, (title * 0.8 + frame::ascent(title)) as f32],
-            Anchor::Middle,
-            "TITLE",
-            &options.title,
-            false,
-        );
+        for (line, text) in frame::title_lines(&options.title).iter().enumerate() {
+            let top = title * (0.8 + frame::TITLE_LINE * line as f64) + frame::ascent(title);
+            self.words_at([width / 2.0, top as f32], Anchor::Middle, "TITLE", text, false);
+        }
         self.words_at(
             [(unit * 0.6 + frame::ascent(unit)) as f32, middle],
             Anchor::Middle,
@@ -451,15 +456,19 @@ impl Canvas<'_> {
         let size = graph.options.size("LEGEND");
         for placed in &graph.frame.legend.texts {
             let element = &graph.elements[placed.element];
-            let top = (graph.frame.legend_top + placed.y) as f32;
-            let base = top + frame::ascent(size) as f32;
+            let top = (graph.frame.legend_top + placed.top(size)) as f32;
+            let first = top + frame::ascent(size) as f32;
             let tab = graph.options.tab_stop(graph.options.zoom);
-            // Parts between tabs stand where the tabs say.
-            let mut done = String::new();
-            for part in placed.shown.split_inclusive('\t') {
-                let x = placed.x + frame::text_width(&done, size, graph.options.zoom, tab);
-                self.words_at([x as f32, base], Anchor::Start, "LEGEND", part.trim_end_matches('\t'), false);
-                done.push_str(part);
+            for (index, line) in frame::text_lines(&placed.shown).iter().enumerate() {
+                let base = first + index as f32 * line_height(size) as f32;
+                // Parts between tabs stand where the tabs say.
+                let mut done = String::new();
+                for part in line.split_inclusive('\t') {
+                    let x = placed.x + frame::text_width(&done, size, graph.options.zoom, tab);
+                    let text = part.trim_end_matches('\t');
+                    self.words_at([x as f32, base], Anchor::Start, "LEGEND", text, false);
+                    done.push_str(part);
+                }
             }
             let colour = match &element.action {
                 Action::Curve { colour, .. }
@@ -469,7 +478,7 @@ impl Canvas<'_> {
             };
             if let Some(colour) = colour {
                 let side = (line_height(size) * 0.65).round() as f32;
-                let (x, y) = (placed.x.round() as f32, (base - side).round());
+                let (x, y) = (placed.x.round() as f32, (first - side).round());
                 self.block(x, y, x + side, y + side, self.colour("BACK"));
                 self.block(x, y, x + side, y + side, colour);
                 let (left, up, right, down) = (x + 0.5, y + 0.5, x + side - 0.5, y + side - 0.5);

@@ -7,6 +7,12 @@ use crate::options::{DOTS, Options, Side, TimeGrid};
 const MARGIN: i64 = 15;
 /// Characters beside the value axis without an option.
 const UNITS_LENGTH: i64 = 6;
+/// Lines of a title at most, as in rrdtool.
+const TITLE_LINES_MAX: usize = 3;
+/// From one line of the title to the next, for a font of size 1; all of it has as much room above and below.
+pub const TITLE_LINE: f64 = 1.6;
+/// What ends a line of the title.
+const TITLE_ENDS: [&str; 4] = ["\\n", "\n", "<br>", "<br/>"];
 /// Parts of a pixel in which Pango measures.
 const PANGO_UNITS: f64 = 1024.0;
 /// Width, ascent and descent of DejaVu Sans Mono, for a font of size 1.
@@ -50,18 +56,54 @@ pub fn line_height(size: f64) -> f64 {
     ascent(size) + (DESCENT * size * DOTS).ceil()
 }
 
-/// Pixels of `text`, before it is enlarged by `zoom`; a tab goes to the next multiple of `tab`.
+/// Pixels of the longest line of `text`, before it is enlarged by `zoom`; a tab goes to the next multiple of `tab`.
 pub fn text_width(text: &str, size: f64, zoom: f64, tab: f64) -> f64 {
     // A letter has whole pixels in the enlarged picture, and its width is a whole number of Pango's units.
     let advance = (advance(size * zoom) / zoom * PANGO_UNITS).floor() / PANGO_UNITS;
-    let mut width = 0.0;
+    let (mut widest, mut width) = (0.0f64, 0.0);
     for letter in text.chars() {
         width = match letter {
+            '\n' | '\r' => 0.0,
             '\t' if tab > 0.0 => (((width / tab).floor() + 1.0) * tab).round(),
             _ => width + advance,
         };
+        widest = widest.max(width);
     }
-    width
+    widest
+}
+
+/// The lines of a text.
+pub fn text_lines(text: &str) -> Vec<String> {
+    text.replace("\r\n", "\n").split(['\n', '\r']).map(str::to_string).collect()
+}
+
+/// The lines of a title. As in rrdtool, several ends count as one, those at the begin do not count, and the last line has the
+/// rest, without the ends in it.
+pub fn title_lines(title: &str) -> Vec<String> {
+    let end = |text: &str| TITLE_ENDS.iter().find(|end| text.starts_with(**end)).map(|end| end.len());
+    let (mut lines, mut rest) = (vec![], title);
+    let mut line = String::new();
+    while let Some(letter) = rest.chars().next() {
+        let Some(mut length) = end(rest) else {
+            line.push(letter);
+            rest = &rest[letter.len_utf8()..];
+            continue;
+        };
+        while let Some(more) = end(&rest[length..]) {
+            length += more;
+        }
+        let is_first = lines.is_empty() && line.is_empty();
+        rest = &rest[length..];
+        if lines.len() + 1 == TITLE_LINES_MAX {
+            line.push(' ');
+        } else if !is_first {
+            lines.push(std::mem::take(&mut line));
+        }
+    }
+    if !title.is_empty() {
+        lines.push(line.trim_end().into());
+    }
+    lines
 }
 
 /// The places for a legend of `items`, which come from `elements` elements.
@@ -77,7 +119,10 @@ pub fn frame(elements: usize, items: &[Item], aligns: &[(usize, Align)], options
         false => 0,
     };
     let times = if options.time_grid == TimeGrid::Off { 0 } else { scaled(2.5, "AXIS") };
-    let title = if options.title.is_empty() { MARGIN } else { scaled(3.2, "TITLE") };
+    let title = match title_lines(&options.title).len() {
+        0 => MARGIN,
+        lines => scaled(TITLE_LINE * (1 + lines) as f64, "TITLE"),
+    };
     let vertical = has(&options.vertical, 2.0, "UNIT");
     let right_axis = if options.right.is_some() { labels + MARGIN } else { 0 };
     let right_label = if options.right_label.is_empty() { MARGIN } else { scaled(2.0, "UNIT") };

@@ -1,10 +1,13 @@
 //! One command: from its words to numbers and a picture.
 
+use std::cell::Cell;
+
 use khz_rrd::cli;
+use khz_rrd::client::Client;
 use khz_rrd::error::{Error, Result, refused};
-use khz_rrd::file;
+use khz_rrd::file::{self, Access, Rrd};
 use khz_rrd::text;
-use khz_rrd::xport::{self, Argument, Plan, Rows, Script};
+use khz_rrd::xport::{Argument, Plan, Rows, Script};
 
 use crate::answer::{self, Form};
 use crate::draw;
@@ -48,6 +51,8 @@ pub struct Graph {
 struct Computed {
     script: Script,
     elements: Vec<Element>,
+    /// Whether the last argument is a definition or a `SHIFT`.
+    ends_with_definition: bool,
     columns: Vec<Rows>,
     prints: Vec<String>,
     plan: Plan,
@@ -65,23 +70,33 @@ pub fn run(words: &[String], form: Form) -> Result<()> {
     let Some((path, arguments)) = rest.split_first() else {
         return refused("missing filename");
     };
-    // As in rrdtool, what the files have is drawn even if a daemon does not answer; its error comes after that.
-    let flushed = flush(arguments, &options);
-    answered(path, arguments, options, form)?;
-    flushed
+    let unreached = Cell::new(None);
+    answered(path, arguments, options, form, &unreached)?;
+    // As in rrdtool, what the files have is drawn even if a daemon cannot be reached; the error comes after that.
+    unreached.take().map_or(Ok(()), Err)
 }
 
-fn answered(path: &str, arguments: &[String], options: Options, form: Form) -> Result<()> {
-    let Computed { script, elements, columns, prints, plan } = computed(arguments, &options)?;
+fn answered(
+    path: &str,
+    arguments: &[String],
+    options: Options,
+    form: Form,
+    unreached: &Cell<Option<Error>>,
+) -> Result<()> {
+    let Computed { script, elements, ends_with_definition, columns, prints, plan } =
+        computed(arguments, &options, unreached)?;
     let values = Values { script: &script, columns: &columns };
     if !matches!(options.output, Output::Png | Output::Svg) {
-        let text = table::table(&elements, &prints, &values, &plan, options.output)?;
-        return answer::table(path, &text, form);
+        let table = table::table(&elements, &prints, &values, &plan, &options)?;
+        answer::check_info(options.info.as_deref())?;
+        return answer::table(path, &table, &prints, &options, form);
     }
     if !elements.iter().any(Element::draws) {
+        answer::check_info(options.info.as_deref())?;
         return answer::prints(path, &prints, options.info.as_deref(), form);
     }
-    let graph = whole(options, elements, prints, &values)?;
+    let graph = whole(options, elements, ends_with_definition, prints, &values)?;
+    answer::check_info(graph.options.info.as_deref())?;
     let is_fresh = graph.options.is_lazy && is_fresh(path, &graph, newest(&columns));
     let image = if is_fresh { None } else { Some(draw::image(&graph)?) };
     if let Some(image) = &image
@@ -90,7 +105,8 @@ fn answered(path: &str, arguments: &[String], options: Options, form: Form) -> R
         std::fs::write(text::path(path), image)
             .map_err(|error| Error::io("opening", text::path(path), error))?;
     }
-    answer::graph(path, &graph, image.as_deref(), form)
+    answer::graph(path, &graph, image.as_deref(), form)?;
+    if image.is_some() { graph.options.check_durations() } else { Ok(()) }
 }
 
 /// Draws without writing or printing; the bytes of the picture or table. For the fuzzer.
@@ -100,15 +116,17 @@ fn answered(path: &str, arguments: &[String], options: Options, form: Form) -> R
 pub fn rehearse(words: &[String], now: i64) -> Result<usize> {
     let (options, rest) = Options::parse(words, now)?;
     let arguments = rest.get(1..).unwrap_or(&[]);
-    let Computed { script, elements, columns, prints, plan } = computed(arguments, &options)?;
+    let Computed { script, elements, ends_with_definition, columns, prints, plan } =
+        computed(arguments, &options, &Cell::new(None))?;
     let values = Values { script: &script, columns: &columns };
     if !matches!(options.output, Output::Png | Output::Svg) {
-        return Ok(table::table(&elements, &prints, &values, &plan, options.output)?.len());
+        return Ok(table::table(&elements, &prints, &values, &plan, &options)?.text(&options).len());
     }
-    Ok(draw::image(&whole(options, elements, prints, &values)?)?.len())
+    Ok(draw::image(&whole(options, elements, ends_with_definition, prints, &values)?)?.len())
 }
 
-fn computed(arguments: &[String], options: &Options) -> Result<Computed> {
+/// Reads and computes. `unreached` gets the error of a daemon that does not take connections.
+fn computed(arguments: &[String], options: &Options, unreached: &Cell<Option<Error>>) -> Result<Computed> {
     if let Some(long) = arguments.iter().find(|argument| argument.len() > ARGUMENT_MAX) {
         return refused(format!("an argument of {} bytes; at most {ARGUMENT_MAX} are read", long.len()));
     }
@@ -119,36 +137,51 @@ fn computed(arguments: &[String], options: &Options) -> Result<Computed> {
         rows: options.width as u64,
         now: options.now,
     };
-    let (mut script, mut elements) = parsed(arguments, &plan)?;
-    match options.allows_missing {
-        true => script.read_what_is_there(&plan)?,
-        false => script.read(&plan)?,
-    }
+    let (mut script, mut elements, ends_with_definition) = parsed(arguments, &plan)?;
+    script.read(&plan, |path, own| opened(path, own, options, unreached))?;
     let columns = script.columns(&plan)?;
     let prints = printed(&mut elements, &Values { script: &script, columns: &columns }, options)?;
-    Ok(Computed { script, elements, columns, prints, plan })
+    Ok(Computed { script, elements, ends_with_definition, columns, prints, plan })
 }
 
-/// The definitions and elements of `arguments`.
-fn parsed(arguments: &[String], plan: &Plan) -> Result<(Script, Vec<Element>)> {
-    let (mut script, mut elements) = (Script::default(), vec![]);
+/// The definitions and elements of `arguments`, and whether the last argument is a definition.
+fn parsed(arguments: &[String], plan: &Plan) -> Result<(Script, Vec<Element>, bool)> {
+    let (mut script, mut elements, mut is_definition) = (Script::default(), vec![], false);
     for text in arguments {
-        if let Some(mut argument) = script.take_definition(Argument::parse(text)?, plan)? {
+        let argument = script.take_definition(Argument::parse(text)?, plan)?;
+        is_definition = argument.is_none();
+        if let Some(mut argument) = argument {
             elements.push(element::parse(&mut argument, &script, &elements)?);
         }
     }
-    Ok((script, elements))
+    Ok((script, elements, is_definition))
 }
 
-/// Has the daemons write what waits for the files.
-fn flush(arguments: &[String], options: &Options) -> Result<()> {
-    for argument in arguments {
-        let Some((path, own)) = xport::wanted(argument) else { continue };
-        if let Some(address) = own.as_ref().or(options.daemon.as_ref()) {
-            cli::flush_through(address, &path)?;
+/// Opens a file after its daemon has written what waits for it; `None` if its rows are to be unknown.
+fn opened(
+    path: &str,
+    own: Option<&str>,
+    options: &Options,
+    unreached: &Cell<Option<Error>>,
+) -> Result<Option<Rrd>> {
+    if let Some(address) = own.or(options.daemon.as_deref()) {
+        match Client::connect(address) {
+            Ok(client) => match cli::flush_with(client, path) {
+                // As in rrdtool, the daemon's word counts, not what the disk has.
+                Err(_) if options.allows_missing => return Ok(None),
+                flushed => flushed?,
+            },
+            Err(error) => unreached.set(Some(error)),
         }
     }
-    Ok(())
+    match Rrd::open(&text::path(path), Access::Read) {
+        Err(_) if options.allows_missing => {
+            // As in rrdtool, the file that is not there makes its daemon's error forgotten.
+            unreached.set(None);
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
 }
 
 /// The texts of `PRINT`; those of `GPRINT` become legends.
@@ -169,16 +202,23 @@ fn printed(elements: &mut [Element], values: &Values<'_>, options: &Options) -> 
 fn whole(
     options: Options,
     elements: Vec<Element>,
+    ends_with_definition: bool,
     prints: Vec<String>,
     values: &Values<'_>,
 ) -> Result<Graph> {
     let rules: Vec<Option<f64>> = elements.iter().map(|element| rule(element, values)).collect();
-    let (items, aligns) = texts(&elements, &rules, &options)?;
+    let (items, aligns) = match options.has_legend && !options.is_only_graph {
+        true => texts(&elements, &rules, &options)?,
+        // As in rrdtool, nobody looks at legends that are not shown.
+        false => Default::default(),
+    };
     let bytes: usize = elements.iter().map(|element| element.legend.len()).sum();
     if bytes > LEGENDS_MAX {
         return refused(format!("legends of {bytes} bytes; at most {LEGENDS_MAX} are shown"));
     }
-    let frame = frame::frame(elements.len(), &items, &aligns, &options);
+    // As in rrdtool, a definition at the end counts as an element without a legend.
+    let count = elements.len() + usize::from(ends_with_definition);
+    let frame = frame::frame(count, &items, &aligns, &options);
     check_size(&frame, options.zoom)?;
     let curves = pixels::curves(&elements, values, &options, frame.width);
     let counted = curves.iter().filter(|curve| curve.counts).flat_map(|curve| curve.top.iter().copied());
@@ -236,7 +276,7 @@ fn texts(elements: &[Element], rules: &[Option<f64>], options: &Options) -> Resu
             Action::Export { .. } => false,
             _ => true,
         };
-        if is_shown && let Some(mut item) = legend::item(index, &element.legend, element.has_box())? {
+        if is_shown && let Some(mut item) = legend::item(index, element)? {
             if options.is_markup {
                 item.shown = markup::shown(&item.text);
             }
@@ -269,5 +309,8 @@ fn is_fresh(path: &str, graph: &Graph, newest: i64) -> bool {
     let is_young = graph.options.now - written < column.max(1) || written > newest;
     is_young
         && draw::size_of(path, graph.options.output)
-            == Some((graph.frame.image_width, graph.frame.image_height))
+            == Some((
+                graph.options.zoomed(graph.frame.image_width),
+                graph.options.zoomed(graph.frame.image_height),
+            ))
 }

@@ -2,8 +2,9 @@
 
 use khz_rrd::error::{Result, refused};
 
-use crate::frame::{line_height, text_width};
-use crate::options::Options;
+use crate::element::{Action, Element};
+use crate::frame::{line_height, text_lines, text_width};
+use crate::options::{Direction, Options};
 
 /// How the texts of a line are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,18 @@ pub enum Align {
     Right,
     Justified,
     Center,
+}
+
+impl Align {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Right => "right",
+            Self::Justified => "justified",
+            Self::Center => "center",
+        }
+    }
 }
 
 /// A text, and the letter after its last backslash.
@@ -25,6 +38,7 @@ pub struct Item {
     /// The letters that are shown of it.
     pub shown: String,
     control: Option<char>,
+    is_comment: bool,
 }
 
 impl Item {
@@ -44,10 +58,19 @@ pub struct Placed {
     pub shown: String,
     /// Left.
     pub x: f64,
-    /// Top, from the top of the legend.
+    /// Top of its last line, from the top of the legend.
     pub y: i64,
     /// Width.
     pub width: f64,
+    /// Lines of the text itself.
+    pub lines: i64,
+}
+
+impl Placed {
+    /// Top, from the top of the legend: a text of several lines reaches upwards.
+    pub fn top(&self, size: f64) -> i64 {
+        self.y - (self.lines - 1) * line_height(size) as i64
+    }
 }
 
 /// Texts in their places.
@@ -65,11 +88,12 @@ pub struct Legend {
 ///
 /// # Errors
 /// A letter without a meaning.
-pub fn item(element: usize, text: &str, has_box: bool) -> Result<Option<Item>> {
+pub fn item(index: usize, element: &Element) -> Result<Option<Item>> {
+    let text = &element.legend;
     if text.is_empty() {
         return Ok(None);
     }
-    let full = if has_box { format!("  {text}") } else { text.to_string() };
+    let full = if element.has_box() { format!("  {text}") } else { text.clone() };
     let mut letters = full.chars();
     let (last, before) = (letters.next_back(), letters.next_back());
     let (mut text, mut control) = (full.replace("\\t", "\t"), None);
@@ -88,7 +112,8 @@ pub fn item(element: usize, text: &str, has_box: bool) -> Result<Option<Item>> {
         }
     }
     let shown = text.clone();
-    Ok(Some(Item { element, text, shown, control }))
+    let is_comment = matches!(element.action, Action::Comment);
+    Ok(Some(Item { element: index, text, shown, control, is_comment }))
 }
 
 /// Pixels between two texts.
@@ -174,10 +199,28 @@ pub fn place(
         lines.end(aligns.last().map_or(Align::Justified, |(_, align)| *align), None);
     }
     lines.legend.height = lines.y as i64;
-    if options.is_bottom_up {
-        lines.turn_over();
+    match options.direction {
+        Direction::Down => {}
+        Direction::Up => turn_over(&mut lines.legend.texts),
+        Direction::UpWithinComments => {
+            let is_comment = |text: &Placed| {
+                let item = items.iter().find(|item| item.element == text.element);
+                item.is_some_and(|item| item.is_comment)
+            };
+            let texts = &mut lines.legend.texts;
+            if let Some(first) = texts.iter().position(|text| !is_comment(text)) {
+                let last = texts.iter().rposition(|text| !is_comment(text)).unwrap_or(first);
+                turn_over(&mut texts[first..=last]);
+            }
+        }
     }
     lines.legend
+}
+
+/// Puts the last line first.
+fn turn_over(texts: &mut [Placed]) {
+    let [first, last] = [texts.first(), texts.last()].map(|text| text.map_or(0, |text| text.y));
+    texts.iter_mut().for_each(|text| text.y = first + last - text.y);
 }
 
 impl Lines<'_> {
@@ -223,14 +266,6 @@ impl Lines<'_> {
         true
     }
 
-    /// Puts the last line first.
-    fn turn_over(&mut self) {
-        let [first, last] =
-            [self.legend.texts.first(), self.legend.texts.last()].map(|text| text.map(|text| text.y));
-        let both = first.unwrap_or(0) + last.unwrap_or(0);
-        self.legend.texts.iter_mut().for_each(|text| text.y = both - text.y);
-    }
-
     /// Places the texts of the line and begins a new one.
     fn end(&mut self, align: Align, control: Option<char>) {
         let Line { texts, fill } = std::mem::take(&mut self.line);
@@ -249,7 +284,8 @@ impl Lines<'_> {
             // As in rrdtool, the places are those of a picture that is not enlarged; only a text's end is not.
             let wide = self.width(letters, self.options.zoom).ceil();
             let (text, shown) = (text.clone(), letters.clone());
-            self.legend.texts.push(Placed { element: *element, text, shown, x, y, width: wide });
+            let lines = text_lines(letters).len() as i64;
+            self.legend.texts.push(Placed { element: *element, text, shown, x, y, width: wide, lines });
             x += width + spread + if is_glued { 0.0 } else { self.gap };
         }
         // As in rrdtool, a line that ends at the left edge takes no room: an empty one, or one whose texts overlap.

@@ -1,6 +1,6 @@
 //! The range of the value axis.
 
-use crate::options::{Autoscale, Options, ValueGrid};
+use crate::options::{Autoscale, Options};
 
 /// Numbers that look well at the end of an axis, the largest first.
 const NICE: [f64; 46] = [
@@ -59,11 +59,9 @@ fn are_one(a: f64, b: f64) -> bool {
 
 /// The upper end of the range of one value.
 fn one_value(value: f64) -> f64 {
-    match value {
-        value if value > 0.0 => value * 1.01,
-        value if value < 0.0 => value * 0.99,
-        _ => 1.0,
-    }
+    let end = if value > 0.0 { value * 1.01 } else { value * 0.99 };
+    // As in rrdtool, also where a single-precision number hardly tells it from 0.
+    if are_one(end, 0.0) { 1.0 } else { end }
 }
 
 /// Powers of the base that make values of this size read well.
@@ -73,9 +71,8 @@ pub fn power(min: f64, max: f64, base: f64) -> f64 {
 }
 
 fn widened(min: f64, max: f64, options: &Options) -> (f64, f64) {
-    if let ValueGrid::Every(step, every) = options.value_grid {
+    if let Some(label) = options.label_step {
         // Both ends have a label.
-        let label = step * every as f64;
         return ((min / label).floor() * label, (max / label).ceil() * label);
     }
     let unit = options.base.powf(power(min, max, options.base));

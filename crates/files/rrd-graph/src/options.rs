@@ -80,6 +80,15 @@ const KNOWN: [Known; 56] = [
     ("week-fmt", ' ', true),
 ];
 
+/// Every option by its names, for the help.
+pub fn names() -> String {
+    let name = |(long, short, takes_value): &Known| {
+        let short = if *short == ' ' { String::new() } else { format!("-{short}|") };
+        format!("{short}--{long}{}", if *takes_value { "=X" } else { "" })
+    };
+    KNOWN.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
 /// What the fonts are for, in this order in [`Options::sizes`].
 pub const FONTS: [(&str, f64); 6] =
     [("DEFAULT", 8.0), ("TITLE", 9.0), ("AXIS", 7.0), ("UNIT", 8.0), ("LEGEND", 8.0), ("WATERMARK", 5.5)];
@@ -132,6 +141,17 @@ pub enum Side {
     South,
     East,
     West,
+}
+
+/// In which order the lines of the legend stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// In that of the elements.
+    Down,
+    /// The last line first.
+    Up,
+    /// The same, except for the comments before the first and after the last legend of something else.
+    UpWithinComments,
 }
 
 /// How labels of an axis are made.
@@ -248,7 +268,11 @@ pub struct Options {
     pub right_formatter: Formatter,
     pub week_format: String,
     pub value_grid: ValueGrid,
+    /// From label to label of the value axis, also if they are off.
+    pub label_step: Option<f64>,
     pub time_grid: TimeGrid,
+    /// The format of the times in tables.
+    pub table_times: Option<String>,
     pub sizes: [f64; 6],
     pub colours: [Colour; 11],
     pub tab: i64,
@@ -258,7 +282,7 @@ pub struct Options {
     pub output: Output,
     pub info: Option<String>,
     pub legend_side: Side,
-    pub is_bottom_up: bool,
+    pub direction: Direction,
     pub daemon: Option<String>,
     pub is_mono: bool,
 }
@@ -303,7 +327,9 @@ impl Options {
             right_formatter: Formatter::Numeric,
             week_format: "Week %V".into(),
             value_grid: ValueGrid::Automatic,
+            label_step: None,
             time_grid: TimeGrid::Automatic,
+            table_times: None,
             sizes: FONTS.map(|(_, size)| size),
             colours: COLOURS.map(|(_, colour)| colour),
             tab: TAB,
@@ -313,7 +339,7 @@ impl Options {
             output: Output::Png,
             info: None,
             legend_side: Side::South,
-            is_bottom_up: false,
+            direction: Direction::Down,
             daemon: None,
             is_mono: false,
         }
@@ -380,17 +406,43 @@ impl Options {
         Ok((options, parsed.rest))
     }
 
-    /// The format of an axis is that of a number or of a duration, unless its labels are times.
+    /// The format of an axis is that of a number, unless its labels are times or durations.
     fn check_axis_formats(&self) -> Result<()> {
-        let axes = [(&self.left_format, self.left_formatter), (&self.right_format, self.right_formatter)];
-        for (format, formatter) in axes {
-            match (format, formatter) {
-                (Some(format), Formatter::Numeric) => drop(crate::format::Format::parse_axis(format)?),
-                (Some(format), Formatter::Duration) => crate::duration::check(format)?,
-                _ => {}
+        for (format, formatter) in self.axis_formats() {
+            if let (Some(format), Formatter::Numeric) = (format, formatter) {
+                crate::format::Format::parse_axis(format)?;
             }
         }
         Ok(())
+    }
+
+    fn axis_formats(&self) -> [(Option<&str>, Formatter); 2] {
+        [
+            (self.left_format.as_deref(), self.left_formatter),
+            (self.right_format.as_deref(), self.right_formatter),
+        ]
+    }
+
+    /// Whether the durations that the axes show have a format.
+    ///
+    /// # Errors
+    /// rrdtool's message. As in rrdtool, it comes when the picture is drawn.
+    pub fn check_durations(&self) -> Result<()> {
+        let has_labels = !self.is_log && !self.is_only_graph && self.value_grid != ValueGrid::Off;
+        let [left, right] = self.axis_formats();
+        for ((format, formatter), is_shown) in
+            [(left, has_labels), (right, has_labels && self.right.is_some())]
+        {
+            if let (Some(format), Formatter::Duration, true) = (format, formatter, is_shown) {
+                crate::duration::check(format)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Width and height of the whole picture in its file, where it has `side` pixels before it is enlarged.
+    pub fn zoomed(&self, side: i64) -> i64 {
+        (side as f64 * self.zoom) as i64
     }
 
     fn take(&mut self, name: &'static str, value: &str) -> Result<()> {
@@ -415,8 +467,11 @@ impl Options {
             "vertical-label" => self.vertical = value.into(),
             "watermark" => self.watermark = value.into(),
             "right-axis-label" => self.right_label = value.into(),
-            "right-axis-format" => self.right_format = Some(value.into()),
-            "left-axis-format" => self.left_format = Some(value.into()),
+            // An empty one is none.
+            "right-axis-format" => {
+                self.right_format = Some(value.to_string()).filter(|text| !text.is_empty())
+            }
+            "left-axis-format" => self.left_format = Some(value.to_string()).filter(|text| !text.is_empty()),
             "week-fmt" => self.week_format = value.into(),
             "step" => self.step = u64::try_from(number::c_decimal(value).unwrap_or(0)).unwrap_or(0),
             "width" => self.width = side("width", value)?,
@@ -429,8 +484,8 @@ impl Options {
             "units-length" => self.units_length = Some(number::c_decimal(value).unwrap_or(0).clamp(0, 1000)),
             "tabwidth" => self.tab = (limit('T', value)? as i64).clamp(0, 10_000),
             "border" => self.border = number::c_decimal(value).unwrap_or(0).clamp(0, 100),
-            // As in rrdtool, an empty one prints nothing.
-            "imginfo" => self.info = Some(crate::answer::checked_info(value)?),
+            // As in rrdtool, it is checked when it is shown, and an empty one shows nothing.
+            "imginfo" => self.info = Some(value.into()),
             _ => return self.take_choice(name, value),
         }
         Ok(())
@@ -462,15 +517,8 @@ impl Options {
             "right-axis" => self.right = Some(right_axis(value)?),
             "left-axis-formatter" => self.left_formatter = formatter(value, "left")?,
             "right-axis-formatter" => self.right_formatter = formatter(value, "right")?,
-            // As in rrdtool, a grid that is off stays off.
-            "x-grid" => match (time_grid(value)?, &self.time_grid) {
-                (_, TimeGrid::Off) => {}
-                (grid, _) => self.time_grid = grid,
-            },
-            "y-grid" => match (value_grid(value)?, &self.value_grid) {
-                (_, ValueGrid::Off) => {}
-                (grid, _) => self.value_grid = grid,
-            },
+            "x-grid" => self.take_time_grid(time_grid(value)?),
+            "y-grid" => self.take_value_grid(value_grid(value)?),
             "graph-render-mode" => match value {
                 "normal" => {}
                 "mono" => self.is_mono = true,
@@ -490,8 +538,9 @@ impl Options {
                 }
             }
             "legend-direction" => match value {
-                "topdown" | "topdown2" => {}
-                "bottomup" | "bottomup2" => self.is_bottom_up = true,
+                "topdown" => self.direction = Direction::Down,
+                "bottomup" => self.direction = Direction::Up,
+                "bottomup2" => self.direction = Direction::UpWithinComments,
                 _ => return refused(format!("unknown legend-position '{value}'")),
             },
             "grid-dash" => {
@@ -506,6 +555,26 @@ impl Options {
             _ => {}
         }
         Ok(())
+    }
+
+    /// As in rrdtool, a grid that is off stays off; the range of the axis ends at lines of the last grid that has some.
+    fn take_value_grid(&mut self, grid: ValueGrid) {
+        if let ValueGrid::Every(step, every) = grid {
+            self.label_step = Some(step * every as f64);
+        }
+        if self.value_grid != ValueGrid::Off {
+            self.value_grid = grid;
+        }
+    }
+
+    /// As in rrdtool, a grid that is off stays off; times in tables have the format of the last grid that has one.
+    fn take_time_grid(&mut self, grid: TimeGrid) {
+        if let TimeGrid::Given(times) = &grid {
+            self.table_times = Some(times.format.clone());
+        }
+        if self.time_grid != TimeGrid::Off {
+            self.time_grid = grid;
+        }
     }
 
     fn take_colour(&mut self, value: &str) -> Result<()> {

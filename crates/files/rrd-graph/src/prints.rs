@@ -72,7 +72,7 @@ fn no_time(format: &str) -> String {
             Some('F') => "----------",
             Some('R') => "--:--",
             Some('T') => "--:--:--",
-            Some('n') => "\n",
+            Some('n') => "\r\n",
             Some('t') => "\t",
             Some('%') => "%",
             Some('E' | 'O') => {
@@ -91,7 +91,8 @@ fn at_utc(time: i64, format: &str) -> String {
     format::cut(shown.map_or_else(String::new, |bytes| text::of(&bytes).into_owned()))
 }
 
-fn at(time: i64, format: &str) -> String {
+/// A local time.
+pub fn at(time: i64, format: &str) -> String {
     let shown = local_time::format(time, &text::bytes(format));
     format::cut(shown.map_or_else(String::new, |bytes| text::of(&bytes).into_owned()))
 }

@@ -5,21 +5,27 @@ use khz_rrd::number::{UNKNOWN, scaled_text};
 use khz_rrd::xport::{Plan, check_rows};
 
 use crate::element::{Action, Element, Kind, Subject};
-use crate::options::Output;
-use crate::prints::Values;
+use crate::options::{Options, Output};
+use crate::prints::{self, Values};
 
-struct Table {
-    start: i64,
-    end: i64,
-    step: u64,
+/// A table.
+pub struct Table {
+    /// The end of the first row.
+    pub start: i64,
+    /// The end of the last row.
+    pub end: i64,
+    /// Seconds of a row.
+    pub step: u64,
     legends: Vec<String>,
     columns: Vec<Vec<f64>>,
     /// Kind and text of each legend.
     texts: Vec<(&'static str, String)>,
     prints: Vec<String>,
+    /// The format of the times; without it they are seconds.
+    times: Option<String>,
 }
 
-/// The table as text.
+/// The table of what is drawn and exported.
 ///
 /// # Errors
 /// There is no column.
@@ -28,29 +34,26 @@ pub fn table(
     prints: &[String],
     values: &Values<'_>,
     plan: &Plan,
-    output: Output,
-) -> Result<String> {
-    let table = built(elements, prints, values, plan)?;
-    Ok(match output {
-        Output::Json { times } => table.json(times),
-        Output::Xml { numbered } => table.xml(numbered),
-        Output::Csv(separator) => table.csv(separator),
-        Output::Png | Output::Svg => table.csv(','),
-    })
-}
-
-fn built(elements: &[Element], prints: &[String], values: &Values<'_>, plan: &Plan) -> Result<Table> {
+    options: &Options,
+) -> Result<Table> {
     let (mut of, mut legends, mut texts) = (vec![], vec![], vec![]);
     for element in elements {
-        let text = without_control(&element.legend);
+        // Control letters stay. As in rrdtool, blanks before a column's name do not, but an area keeps them and those of its box.
+        let text = &element.legend;
+        let name = text.trim_start_matches(' ').to_string();
         match &element.action {
             Action::Curve { of: subject, kind, .. } => {
-                texts.push((if matches!(kind, Kind::Line(_)) { "line" } else { "area" }, text.clone()));
-                (of.push(*subject), legends.push(text)).0
+                texts.push(match kind {
+                    Kind::Line(_) => ("line", name.clone()),
+                    Kind::Area(_) if text.is_empty() => ("area", String::new()),
+                    Kind::Area(_) => ("area", format!("  {text}")),
+                });
+                (of.push(*subject), legends.push(name)).0
             }
-            Action::Export { of: subject } => (of.push(*subject), legends.push(text)).0,
-            Action::Print { is_legend: true, .. } => texts.push(("gprint", text)),
-            Action::Comment => texts.push(("comment", text)),
+            Action::Export { of: subject } => (of.push(*subject), legends.push(name)).0,
+            Action::Print { is_legend: true, .. } => texts.push(("gprint", text.clone())),
+            Action::Comment => texts.push(("comment", text.clone())),
+            Action::Align(align) => texts.push(("align", align.name().into())),
             _ => {}
         }
     }
@@ -65,7 +68,7 @@ fn built(elements: &[Element], prints: &[String], values: &Values<'_>, plan: &Pl
     let signed = step as i64;
     let start = plan.start - plan.start.rem_euclid(signed);
     let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
-    let rows = ((end - start) / signed).max(1);
+    let rows = ((end - start) / signed).max(0);
     check_rows(rows.saturating_mul(of.len() as i64))?;
     let column = |subject: &Subject| match subject {
         Subject::Number(value) => vec![*value; rows as usize],
@@ -75,23 +78,33 @@ fn built(elements: &[Element], prints: &[String], values: &Values<'_>, plan: &Pl
         }
     };
     let columns = of.iter().map(column).collect();
-    Ok(Table { start: start + signed, end, step, legends, columns, texts, prints: prints.to_vec() })
+    let (prints, times) = (prints.to_vec(), options.table_times.clone());
+    Ok(Table { start: start + signed, end, step, legends, columns, texts, prints, times })
 }
 
 fn common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common(b, a % b) }
 }
 
-/// A legend without the control letter at its end.
-fn without_control(text: &str) -> String {
-    let mut letters = text.chars();
-    match (letters.next_back(), letters.next_back()) {
-        (Some(_), Some('\\')) => letters.as_str().into(),
-        _ => text.into(),
-    }
-}
-
 impl Table {
+    /// The table in the format that the options want.
+    pub fn text(&self, options: &Options) -> String {
+        match options.output {
+            Output::Json { times } => self.json(times),
+            Output::Xml { numbered } => self.xml(numbered),
+            Output::Csv(separator) => self.csv(separator),
+            Output::Png | Output::Svg => self.csv(','),
+        }
+    }
+
+    /// A time in the format of the times.
+    fn shown(&self, time: i64) -> String {
+        match &self.times {
+            Some(format) => prints::at(time, format),
+            None => time.to_string(),
+        }
+    }
+
     fn rows(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
@@ -105,12 +118,17 @@ impl Table {
     }
 
     fn csv(&self, separator: char) -> String {
-        let quoted = |text: &str| format!("{separator}\"{}\"", text.replace('"', "\"\""));
+        let in_quotes = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let time = |time: i64| match self.shown(time) {
+            text if text.contains([separator, '"', '\r', '\n']) => in_quotes(&text),
+            text => text,
+        };
+        let quoted = |text: &str| format!("{separator}{}", in_quotes(text));
         let mut out = String::from("\"time\"");
         self.legends.iter().for_each(|legend| out.push_str(&quoted(legend)));
         out.push_str("\r\n");
         for row in 0..self.rows() {
-            out.push_str(&self.time(row).to_string());
+            out.push_str(&time(self.time(row)));
             self.values(row).for_each(|value| out.push_str(&quoted(&scaled_text(value))));
             out.push_str("\r\n");
         }
@@ -120,7 +138,9 @@ impl Table {
     fn xml(&self, numbered: bool) -> String {
         let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n");
-        out.push_str(&format!("    <start>{}</start>\n    <end>{}</end>\n", self.start, self.end));
+        let shown = |time: i64| escaped(&self.shown(time));
+        let (start, end) = (shown(self.start), shown(self.end));
+        out.push_str(&format!("    <start>{start}</start>\n    <end>{end}</end>\n"));
         out.push_str(&format!("    <step>{}</step>\n    <rows>{}</rows>\n", self.step, self.rows()));
         out.push_str(&format!("    <columns>{}</columns>\n    <legend>\n", self.columns.len()));
         self.legends
@@ -142,7 +162,7 @@ impl Table {
         }
         out.push_str("  </meta>\n  <data>\n");
         for row in 0..self.rows() {
-            out.push_str(&format!("    <row><t>{}</t>", self.time(row)));
+            out.push_str(&format!("    <row><t>{}</t>", shown(self.time(row))));
             for (column, value) in self.values(row).enumerate() {
                 let tag = if numbered { format!("v{column}") } else { "v".into() };
                 out.push_str(&format!("<{tag}>{}</{tag}>", scaled_text(value)));
@@ -155,7 +175,10 @@ impl Table {
 
     fn json(&self, times: bool) -> String {
         let mut out = String::from("{ \"about\": \"RRDtool graph JSON output\",\n  \"meta\": {\n");
-        out.push_str(&format!("    \"start\": {},\n    \"end\": {},\n", self.start, self.end));
+        let shown =
+            |time: i64| if self.times.is_some() { json_text(&self.shown(time)) } else { time.to_string() };
+        let (start, end) = (shown(self.start), shown(self.end));
+        out.push_str(&format!("    \"start\": {start},\n    \"end\": {end},\n"));
         out.push_str(&format!("    \"step\": {},\n    \"legend\": [\n", self.step));
         let legends: Vec<String> =
             self.legends.iter().map(|text| format!("      {}", json_text(text))).collect();
@@ -172,11 +195,12 @@ impl Table {
         let row = |row: usize| {
             let value = |value: f64| if value.is_finite() { scaled_text(value) } else { "null".into() };
             let values: Vec<String> = self.values(row).map(value).collect();
-            let time = if times { format!("\"{}\",", self.time(row)) } else { String::new() };
+            let time = if times { json_text(&self.shown(self.time(row))) + "," } else { String::new() };
             format!("    [ {time}{} ]", values.join(", "))
         };
-        out.push_str(&(0..self.rows()).map(row).collect::<Vec<_>>().join(",\n"));
-        out.push_str("\n  ]\n}\n");
+        let rows: Vec<String> = (0..self.rows()).map(row).collect();
+        out.push_str(&rows.join(",\n"));
+        out.push_str(if rows.is_empty() { "  ]\n}\n" } else { "\n  ]\n}\n" });
         out
     }
 }

@@ -24,7 +24,7 @@ pub struct Times {
 /// A choice: thin lines, strong lines, labels, seconds a label stands for, its format, and pixels that it takes.
 type Choice = ((Unit, i64), (Unit, i64), (Unit, i64), i64, &'static str, f64);
 
-const CHOICES: [Choice; 21] = [
+const CHOICES: [Choice; 22] = [
     ((Unit::Second, 1), (Unit::Second, 5), (Unit::Second, 10), 0, "%H:%M:%S", 60.0),
     ((Unit::Second, 5), (Unit::Second, 30), (Unit::Minute, 1), 0, "%H:%M", 42.0),
     ((Unit::Second, 30), (Unit::Minute, 1), (Unit::Minute, 2), 0, "%H:%M", 42.0),
@@ -37,12 +37,14 @@ const CHOICES: [Choice; 21] = [
     ((Unit::Hour, 1), (Unit::Hour, 2), (Unit::Hour, 4), 0, "%H:%M", 42.0),
     ((Unit::Hour, 1), (Unit::Hour, 6), (Unit::Hour, 6), 0, "%a %H:%M", 66.0),
     ((Unit::Hour, 2), (Unit::Hour, 12), (Unit::Hour, 12), 0, "%a %H:%M", 66.0),
-    ((Unit::Hour, 6), (Unit::Day, 1), (Unit::Day, 1), DAY, "%a %d", 40.0),
-    ((Unit::Hour, 12), (Unit::Day, 1), (Unit::Day, 1), DAY, "%d", 18.0),
-    ((Unit::Day, 1), (Unit::Day, 2), (Unit::Day, 2), DAY, "%d", 18.0),
+    // Labels of days name their month, and those of months their year.
+    ((Unit::Hour, 6), (Unit::Day, 1), (Unit::Day, 1), DAY, "%a %d %b", 66.0),
+    ((Unit::Hour, 12), (Unit::Day, 1), (Unit::Day, 1), DAY, "%d %b", 42.0),
+    ((Unit::Day, 1), (Unit::Day, 2), (Unit::Day, 2), DAY, "%d %b", 42.0),
     ((Unit::Day, 1), (Unit::Week, 1), (Unit::Week, 1), 7 * DAY, "", 48.0),
-    ((Unit::Week, 1), (Unit::Month, 1), (Unit::Month, 1), 30 * DAY, "%b", 24.0),
-    ((Unit::Month, 1), (Unit::Month, 3), (Unit::Month, 3), 30 * DAY, "%b", 24.0),
+    ((Unit::Week, 1), (Unit::Month, 1), (Unit::Month, 1), 30 * DAY, "%b %Y", 56.0),
+    ((Unit::Month, 1), (Unit::Month, 3), (Unit::Month, 3), 30 * DAY, "%b %Y", 56.0),
+    ((Unit::Month, 1), (Unit::Month, 6), (Unit::Month, 6), 30 * DAY, "%b %Y", 56.0),
     ((Unit::Month, 3), (Unit::Year, 1), (Unit::Year, 1), 365 * DAY, "%Y", 30.0),
     ((Unit::Year, 1), (Unit::Year, 5), (Unit::Year, 5), 365 * DAY, "%Y", 30.0),
     ((Unit::Year, 10), (Unit::Year, 50), (Unit::Year, 50), 365 * DAY, "%Y", 30.0),

@@ -17,13 +17,13 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("khz-rrd-graph-daemon-{}", std::process::id()));
+    fn start(name: &str, more: &[&str]) -> Self {
+        let folder = std::env::temp_dir().join(format!("khz-rrd-graph-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let folder = folder.canonicalize().unwrap();
         let mut command = Command::new("rrdcached");
         command.args(["-g", "-w", "3600", "-l", &format!("unix:{}/socket", folder.display()), "-b"]);
-        command.arg(&folder).arg("-p").arg(folder.join("pid")).stderr(Stdio::null());
+        command.arg(&folder).args(more).arg("-p").arg(folder.join("pid")).stderr(Stdio::null());
         let child = command.spawn().expect("this test needs Debian's package `rrdcached`");
         let daemon = Self { child, folder };
         let started = Instant::now();
@@ -66,7 +66,7 @@ fn run(program: &str, folder: &Path, words: &[&str]) -> Output {
 
 #[test]
 fn what_waits_in_a_daemon_is_drawn() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::start("daemon", &[]);
     let (address, file) = (daemon.address(), daemon.file());
     let create =
         ["create", &file, "--start", "1000000000", "--step", "5", "DS:a:GAUGE:10:0:U", "RRA:LAST:0.5:1:72"];
@@ -124,4 +124,78 @@ fn without_its_daemon_a_graph_is_drawn_and_the_error_is_rrdtools() {
         assert_eq!(ours.status.code(), theirs.status.code());
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// With `-B` the daemon refuses files outside of its folder. Then nothing is drawn or, with `-Z`, no row of the file.
+#[test]
+fn what_a_daemon_refuses_is_not_drawn() {
+    let daemon = Daemon::start("refused", &["-B"]);
+    let outside = std::env::temp_dir().join(format!("khz-rrd-graph-outside-{}.rrd", std::process::id()));
+    let outside = outside.to_str().unwrap().to_string();
+    let inside = daemon.file();
+    for file in [&inside, &outside] {
+        let create = [
+            "create",
+            file,
+            "--start",
+            "1000000000",
+            "--step",
+            "5",
+            "DS:a:GAUGE:10:0:U",
+            "RRA:LAST:0.5:1:72",
+        ];
+        assert!(run("rrdtool", &daemon.folder, &create).status.success());
+        let update = ["update", file, "1000000005:3", "1000000010:4"];
+        assert!(run("rrdtool", &daemon.folder, &update).status.success());
+    }
+    let missing = daemon.folder.join("none.rrd").to_str().unwrap().to_string();
+    let mut compared = 0;
+    for address in [daemon.address(), "unix:/nowhere/socket".into()] {
+        for files in
+            [vec![&inside], vec![&outside], vec![&missing], vec![&inside, &outside], vec![&missing, &inside]]
+        {
+            for has_own in [false, true] {
+                for before in [&[][..], &["-Z"], &["-a", "CSV"]] {
+                    let own = if has_own {
+                        format!(":daemon={}", address.replace(':', "\\:"))
+                    } else {
+                        String::new()
+                    };
+                    let mut words = vec!["graph".to_string(), "g.out".into()];
+                    words.extend(before.iter().map(|word| word.to_string()));
+                    if !has_own {
+                        words.extend(["--daemon".into(), address.clone()]);
+                    }
+                    words.extend(["-s", "1000000000", "-e", "1000000020"].map(str::to_string));
+                    for (index, file) in files.iter().enumerate() {
+                        words.push(format!("DEF:d{index}={file}:a:LAST{own}"));
+                        words.extend([format!("PRINT:d{index}:LAST:%lf"), format!("LINE:d{index}")]);
+                    }
+                    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                    let picture = daemon.folder.join("g.out");
+                    let [ours, theirs] = [OURS, "rrdtool"].map(|program| {
+                        let _ = std::fs::remove_file(&picture);
+                        let output = run(program, &daemon.folder, &words);
+                        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                        let mut error = text(&output.stderr);
+                        // rrdtool asks the daemon for rows, and ours has it write the file: their words for a file that is not there.
+                        if error.contains("none.rrd") {
+                            error = "no such file".into();
+                        }
+                        // rrdtool leaves an empty file where a table fails.
+                        let is_written = std::fs::metadata(&picture).is_ok_and(|facts| facts.len() > 0);
+                        (text(&output.stdout), error, output.status.code(), is_written)
+                    });
+                    // A signal has no code: rrdtool may die of -Z with several files or a refusal.
+                    match theirs.2 {
+                        Some(_) => assert_eq!(ours, theirs, "{words:?}"),
+                        None => assert_ne!(ours.2, None, "{words:?}"),
+                    }
+                    compared += usize::from(theirs.2.is_some());
+                }
+            }
+        }
+    }
+    std::fs::remove_file(&outside).unwrap();
+    assert!(compared >= 40, "only {compared}");
 }

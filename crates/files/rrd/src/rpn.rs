@@ -10,7 +10,7 @@ pub(crate) mod order;
 mod series;
 
 pub use evaluate::Moment;
-pub use series::Series;
+pub use series::{Column, Series};
 
 use crate::layout::RPN_NODES;
 use crate::number;
@@ -71,7 +71,7 @@ pub struct Node {
 }
 
 /// A parsed expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Program {
     nodes: Vec<Node>,
 }
@@ -223,6 +223,18 @@ impl Program {
             })
             .collect();
         words.join(",")
+    }
+
+    /// The same with numbers in the place of the variables that `number` knows.
+    #[must_use]
+    pub fn with_numbers(&self, number: impl Fn(usize) -> Option<f64>) -> Self {
+        let node = |node: &Node| match node.op {
+            Op::Variable | Op::PrevOther => {
+                number(node.variable).map_or(*node, |number| Node { op: Op::Number, number, variable: 0 })
+            }
+            _ => *node,
+        };
+        Self { nodes: self.nodes.iter().map(node).collect() }
     }
 
     /// The nodes, in order.

@@ -7,6 +7,7 @@
 
 mod argument;
 mod definition;
+mod reduce;
 mod rows;
 mod table;
 mod variable;
@@ -20,13 +21,11 @@ pub use table::Table;
 use variable::Aggregate;
 
 use crate::error::{Error, Result, refused};
-use crate::fetch;
-use crate::file::{Access, Rrd};
+use crate::fetch::{self, Range};
+use crate::file::Rrd;
 use crate::local_time;
 use crate::number::{self, Reading, UNKNOWN};
-use crate::rpn::{Moment, Op, Program, Series};
-use crate::rra::Function;
-use crate::text;
+use crate::rpn::{self, Moment, Op, Program, Series};
 
 /// Series and expressions of one command.
 const SERIES_MAX: usize = 1000;
@@ -73,23 +72,11 @@ enum By {
 enum Source {
     /// Not read yet.
     Wanted(Definition),
-    Series(Column),
+    /// Rows of a file; [`Script::columns`] takes them.
+    Series(Rows),
     Expression(Program),
     /// A function of the definition with this index.
     Value(Aggregate, usize),
-}
-
-/// A series as it was read from a file.
-struct Column {
-    step: u64,
-    start: i64,
-    values: Vec<f64>,
-    /// The time that is wanted of it.
-    span: (i64, i64),
-    /// How several rows that fall on one row of the table are consolidated.
-    reduce: Function,
-    /// Seconds that its rows are to have at least.
-    least: u64,
 }
 
 /// Definitions and exports so far.
@@ -102,11 +89,15 @@ pub struct Script {
     shifts: Vec<Shift>,
 }
 
-/// Builds the table of `DEF:`, `CDEF:`, `VDEF:`, `SHIFT:` and `XPORT:` arguments.
+/// Builds the table of `DEF:`, `CDEF:`, `VDEF:`, `SHIFT:` and `XPORT:` arguments. `open` is that of [`Script::read`].
 ///
 /// # Errors
 /// rrdtool's messages where it has them.
-pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
+pub fn build(
+    arguments: &[String],
+    plan: &Plan,
+    open: impl FnMut(&str, Option<&str>) -> Result<Option<Rrd>>,
+) -> Result<Table> {
     if arguments.is_empty() {
         return refused("can't make an xport without contents");
     }
@@ -117,7 +108,7 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
         }
         script.take(argument, plan)?;
     }
-    script.read(plan)?;
+    script.read(plan, open)?;
     script.table(plan)
 }
 
@@ -172,98 +163,105 @@ impl Script {
         }
     }
 
-    /// The rows of every definition, which [`Script::read`] has read.
+    /// Takes the rows of every definition, which [`Script::read`] has read. A second call would find none.
     ///
     /// # Errors
     /// An expression cannot be computed.
-    pub fn columns(&self, plan: &Plan) -> Result<Vec<Rows>> {
+    pub fn columns(&mut self, plan: &Plan) -> Result<Vec<Rows>> {
         let mut columns: Vec<Rows> = vec![];
         let mut moved = vec![0; self.names.len()];
-        let mut shifts = self.shifts.iter().peekable();
+        let shifts = std::mem::take(&mut self.shifts);
+        let mut shifts = shifts.iter().peekable();
         for index in 0..=self.names.len() {
             while let Some(shift) = shifts.next_if(|shift| shift.before <= index) {
                 shift.apply(&mut columns, &mut moved);
             }
             if index < self.names.len() {
-                columns.push(self.rows(index, &columns, plan)?);
+                columns.push(self.take_rows(index, &columns, plan)?);
             }
         }
         Ok(columns)
     }
 
     /// The rows of a definition; `before` has those that it may name.
-    fn rows(&self, index: usize, before: &[Rows], plan: &Plan) -> Result<Rows> {
-        match &self.names[index].source {
+    fn take_rows(&mut self, index: usize, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        match &mut self.names[index].source {
             // BUG if there is one: all were read.
             Source::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
-            Source::Series(column) => {
-                let grid = Grid::checked(column.reduced_step(), column.span)?;
-                let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
-                Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
+            Source::Series(rows) => {
+                let values = std::mem::take(&mut rows.values);
+                Ok(Rows { start: rows.start, step: rows.step, values })
             }
             Source::Value(aggregate, of) => {
                 let Rows { start, step, values } = &before[*of];
                 let values = vec![aggregate.of(values, *step); values.len().max(1)];
                 Ok(Rows { start: *start, step: *step, values })
             }
-            Source::Expression(program) => self.computed(program, before, plan),
+            Source::Expression(program) => {
+                let program = std::mem::take(program);
+                let rows = self.computed(&program, before, plan);
+                self.names[index].source = Source::Expression(program);
+                rows
+            }
         }
     }
 
     /// The rows of an expression, as fine as the finest of what it names, over the time that all of it has.
     fn computed(&self, program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        // As in rrdtool, the value of a series is a number, also within PREV() and before TREND.
+        let number = |index: usize| before[index].values.first().copied().unwrap_or(UNKNOWN);
+        let program = program.with_numbers(|index| self.is_value(index).then(|| number(index)));
         let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
-        let used: Vec<usize> = names.map(|node| node.variable).collect();
-        let series: Vec<&Rows> = self.steps_of(program).map(|index| &before[index]).collect();
+        let mut used: Vec<usize> = names.map(|node| node.variable).collect();
+        used.sort_unstable();
+        used.dedup();
+        let series: Vec<&Rows> = self.steps_of(&program).map(|index| &before[index]).collect();
         let grid = Grid::common(&series)?;
-        let column = |(index, rows): (usize, &Rows)| match (used.contains(&index), self.is_value(index)) {
-            (true, false) => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
-            (true, true) => vec![rows.values.first().copied().unwrap_or(UNKNOWN); grid.held],
-            (false, _) => vec![],
-        };
-        let columns: Vec<Vec<f64>> = before.iter().enumerate().map(column).collect();
+        let is_local = program.nodes().iter().any(|node| node.op == Op::Ltime);
         let mut values: Vec<f64> = Vec::with_capacity(grid.held);
         let mut variables = vec![UNKNOWN; before.len()];
+        let mut columns: Vec<rpn::Column<'_>> =
+            before.iter().map(|rows| rpn::Column::new(&rows.values, rows.start, rows.step)).collect();
+        let looked = std::cell::Cell::new(0);
+        let mut stack = vec![];
         for row in 0..grid.held {
             let time = grid.end(row);
-            used.iter().for_each(|&index| variables[index] = columns[index][row]);
+            for &index in &used {
+                columns[index].advance(time);
+                variables[index] = columns[index].value();
+            }
             let place = Series {
                 time,
-                offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
+                offset: if is_local { local_time::local(time).map_or(0, |(_, offset, _)| offset) } else { 0 },
                 step: grid.step,
                 row,
                 previous: values.last().copied().unwrap_or(UNKNOWN),
                 columns: &columns,
+                looked: &looked,
             };
             let moment = Moment { variables: &variables, now: plan.now, series: Some(place) };
-            values.push(program.evaluate(&moment).map_err(Error::Refused)?);
+            values.push(program.evaluate_on(&mut stack, &moment).map_err(Error::Refused)?);
         }
         Ok(Rows { start: grid.start, step: grid.step, values })
     }
 
-    /// Reads the rows of each definition.
+    /// Reads the rows of each definition. `open` has the name of a file and of the definition's own daemon; where it opens
+    /// nothing, the rows are unknown.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn read(&mut self, plan: &Plan) -> Result<()> {
-        self.read_with(plan, |wanted, plan| rows(&opened(wanted)?, wanted, plan))
-    }
-
-    /// The same; rows of a file that cannot be read are unknown.
-    ///
-    /// # Errors
-    /// A file has no such source.
-    pub fn read_what_is_there(&mut self, plan: &Plan) -> Result<()> {
-        self.read_with(plan, |wanted, plan| match opened(wanted) {
-            Ok(rrd) => rows(&rrd, wanted, plan),
-            Err(_) => Ok(Column::unknown(wanted, plan)),
-        })
-    }
-
-    fn read_with(&mut self, plan: &Plan, read: impl Fn(&Definition, &Plan) -> Result<Column>) -> Result<()> {
+    pub fn read(
+        &mut self,
+        plan: &Plan,
+        mut open: impl FnMut(&str, Option<&str>) -> Result<Option<Rrd>>,
+    ) -> Result<()> {
         for named in &mut self.names {
             if let Source::Wanted(wanted) = &named.source {
-                named.source = Source::Series(read(wanted, plan)?);
+                let rows = match open(&wanted.path, wanted.daemon.as_deref())? {
+                    Some(rrd) => rows(&rrd, wanted, plan)?,
+                    None => unknown(wanted, plan)?,
+                };
+                named.source = Source::Series(rows);
             }
         }
         Ok(())
@@ -378,7 +376,7 @@ impl Script {
         Ok(())
     }
 
-    fn table(self, plan: &Plan) -> Result<Table> {
+    fn table(mut self, plan: &Plan) -> Result<Table> {
         let columns = self.columns(plan)?;
         // As in rrdtool: errors of expressions come first.
         if self.exports.is_empty() {
@@ -389,7 +387,7 @@ impl Script {
         let signed = grid.step as i64;
         let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
         check_rows(((end - grid.start) / signed).saturating_mul(self.exports.len() as i64))?;
-        let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0).max(1);
+        let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0);
         let export = |(index, _): &(usize, String)| {
             let row = |row: i64| columns[*index].at(grid.start + (row + 1) * signed);
             (0..rows as i64).map(row).collect()
@@ -424,71 +422,32 @@ impl Plan {
     }
 }
 
-/// The file a `DEF:` reads, and the daemon it wants flushed first.
-pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
-    let mut argument = Argument::parse(argument).ok().filter(|argument| argument.command == "DEF")?;
-    let daemon = argument.keyed("daemon").filter(|address| !address.is_empty());
-    for key in ["reduce", "step", "start", "end", "ds", "cf"] {
-        argument.keyed(key);
-    }
-    Some((argument.name().ok()?.value, daemon))
-}
-
-fn opened(wanted: &Definition) -> Result<Rrd> {
-    Rrd::open(&text::path(&wanted.path), Access::Read)
-}
-
 /// The rows that `wanted` names.
-fn rows(rrd: &Rrd, wanted: &Definition, plan: &Plan) -> Result<Column> {
+fn rows(rrd: &Rrd, wanted: &Definition, plan: &Plan) -> Result<Rows> {
     let Definition { path, source, function, reduce, .. } = wanted;
     let least = wanted.step.max(plan.least_step());
     // As in rrdtool: a step of its own chooses the archive, even if it is finer than the rows that are wanted.
     let chooses = if wanted.has_own_step { wanted.step } else { least };
-    let fetched = fetch::fetch(rrd, *function, wanted.start, wanted.end, chooses)?;
+    let Some(rra) = fetch::choose(&rrd.header, *function, wanted.start, wanted.end, chooses) else {
+        return refused("the RRD does not contain an RRA matching the chosen CF");
+    };
+    let range = Range::of(&rrd.header, rra, wanted.start, wanted.end)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };
-    let width = rrd.header.sources().len();
-    let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    let span = (wanted.start, wanted.end);
-    Ok(Column { step: fetched.step, start: fetched.start, values, span, reduce: *reduce, least })
+    reduce::reduced(rrd, &range, index, grid(range.step, least, wanted)?, *reduce)
 }
 
-impl Column {
-    /// A row without a value over all of the time that is wanted.
-    fn unknown(wanted: &Definition, plan: &Plan) -> Self {
-        let least = wanted.step.max(plan.least_step());
-        let seconds = u64::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(0);
-        let step = seconds.clamp(1, STEP_MAX);
-        let (span, reduce) = ((wanted.start, wanted.end), wanted.reduce);
-        Column { step, start: wanted.start, values: vec![UNKNOWN], span, reduce, least }
-    }
+/// Rows without a value over all of the time that is wanted.
+fn unknown(wanted: &Definition, plan: &Plan) -> Result<Rows> {
+    let seconds = u64::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(0);
+    let grid = grid(seconds.clamp(1, STEP_MAX), wanted.step.max(plan.least_step()), wanted)?;
+    Ok(Rows { start: grid.start, step: grid.step, values: vec![UNKNOWN; grid.held] })
+}
 
-    /// Seconds of the rows made of these.
-    fn reduced_step(&self) -> u64 {
-        let step = self.step.max(1);
-        self.least.min(STEP_MAX).div_ceil(step).max(1).saturating_mul(step)
-    }
-
-    /// The known rows that end within (`from`, `to`], made one.
-    fn between(&self, from: i64, to: i64) -> f64 {
-        let step = self.step as i64;
-        let end = self.start + step * self.values.len() as i64;
-        if to - from > step && (from < self.start || to > end) {
-            // As in rrdtool: part of it lies outside the time asked for.
-            return UNKNOWN;
-        }
-        let first = (from - self.start).div_euclid(step).max(0) as usize;
-        let last = (to - self.start + step - 1).div_euclid(step).max(0) as usize;
-        let rows = self.values.get(first..last.min(self.values.len())).unwrap_or(&[]);
-        let known: Vec<f64> = rows.iter().copied().filter(|value| !value.is_nan()).collect();
-        match (known.as_slice(), self.reduce) {
-            ([], _) => UNKNOWN,
-            ([one], _) => *one,
-            (several, Function::Max) => several.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            (several, Function::Min) => several.iter().copied().fold(f64::INFINITY, f64::min),
-            (several, Function::Last) => several[several.len() - 1],
-            (several, _) => several.iter().sum::<f64>() / several.len() as f64,
-        }
-    }
+/// Rows of at least `least` seconds, each of one or several rows of `step` seconds.
+fn grid(step: u64, least: u64, wanted: &Definition) -> Result<Grid> {
+    let step = step.max(1);
+    let longer = least.min(STEP_MAX).div_ceil(step).max(1).saturating_mul(step);
+    Grid::checked(longer, (wanted.start, wanted.end))
 }

@@ -271,3 +271,71 @@ fn the_first_row_of_a_day_week_month_and_year_is_rrdtools() {
         }
     }
 }
+
+/// PREV, TREND and PREDICT count a variable's own rows, also where these are longer than those of the expression. The long
+/// rows begin so much earlier that rrdtool never reads memory that it does not own.
+#[test]
+fn windows_over_longer_rows_are_rrdtools() {
+    let (mut pair, base) = (Pair::start("longer"), 1_000_000_200);
+    let create = format!(
+        "create t.rrd --start {base} --step 60 DS:x:GAUGE:120:U:U RRA:AVERAGE:0.5:1:400 RRA:AVERAGE:0.5:5:100 \
+         RRA:MAX:0.5:7:60"
+    );
+    let mut random = Random::new(1);
+    let sample = |row: u64, random: &mut Random| match random.chance(10) {
+        true => format!("{}:U", base + 60 * row),
+        false => format!("{}:{}", base + 60 * row, random.below(1000)),
+    };
+    let samples: Vec<String> = (1..=390).map(|row| sample(row, &mut random)).collect();
+    for line in [create, format!("update t.rrd {}", samples.join(" "))] {
+        assert_eq!(pair.theirs.run(&line).error, None);
+    }
+    pair.copy("t.rrd");
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(120) {
+        let mut random = Random::new(seed);
+        let start = base + 60 * (200 + random.below(100));
+        let end = start + 60 * (3 + random.below(60));
+        let early = start - 60 * 150;
+        let (series, seconds) = (random.pick(&["a", "b", "c"]), random.below(3000));
+        let call = match random.below(6) {
+            0 => format!("a,b,+,c,+,POP,PREV({series})"),
+            1 => format!("a,b,+,c,+,POP,{series},{seconds},TREND"),
+            2 => format!("a,b,+,c,+,{series},{series},{seconds},TRENDNAN,+,+"),
+            3 => format!("a,b,+,c,+,POP,{},1,{},{series},PREDICT", random.below(2000), random.below(2000)),
+            4 => format!("a,b,+,c,+,POP,300,-3,{},{series},PREDICTSIGMA", random.below(2000)),
+            _ => format!("a,b,+,c,+,POP,0,600,2,{},40,{series},PREDICTPERC", random.below(2000)),
+        };
+        let line = format!(
+            "xport -t -s {start} -e {end} --step 60 DEF:a=t.rrd:x:AVERAGE DEF:b=t.rrd:x:AVERAGE:step=300:start={early} \
+             DEF:c=t.rrd:x:MAX:step=420:start={early} VDEF:v=b,MAXIMUM CDEF:d={call} CDEF:p=d,PREV(v),- XPORT:d XPORT:p"
+        );
+        pair.same(&line, &[]);
+    }
+}
+
+/// A time that ends where it begins has no rows; the table stands without them.
+#[test]
+fn a_table_of_no_time_is_rrdtools() {
+    let (mut pair, base) = squares("moment");
+    for moment in [base, base + 60, base + 90, base + 60 * 30, base + 60 * 200, base + 60 * 200 + 7] {
+        for form in FORMS {
+            pair.same(
+                &format!(
+                    "xport {form} -s {moment} -e {moment} DEF:a=t.rrd:x:AVERAGE CDEF:b=a,1,+ XPORT:a XPORT:b"
+                ),
+                &[],
+            );
+        }
+    }
+}
+
+/// More rows than fit the memory are read in pieces: those that the file does not hold cost nothing.
+#[test]
+fn a_time_of_many_rows_is_rrdtools() {
+    let (mut pair, base) = squares("many-rows");
+    for (first, last) in
+        [(base - 60_000_000, base + 3000), (base + 300, base + 60_000_000), (base, base + 9_000_000)]
+    {
+        pair.same(&format!("xport -s {first} -e {last} -m 40 DEF:a=t.rrd:x:AVERAGE XPORT:a"), &[]);
+    }
+}

@@ -36,8 +36,8 @@ pub enum PngError {
 ///
 /// # Errors
 /// It has too many pixels, or cannot be encoded.
-pub fn png(picture: &Picture, scale: f32) -> Result<Vec<u8>, PngError> {
-    let size = |side: u32| (side as f32 * scale).round().max(1.0) as u32;
+pub fn png(picture: &Picture, scale: f64) -> Result<Vec<u8>, PngError> {
+    let size = |side: u32| (f64::from(side) * scale).floor().max(1.0) as u32;
     let (width, height) = (size(picture.width), size(picture.height));
     let too_large = PngError::TooLarge { width, height };
     if width > SIDE_MAX || height > SIDE_MAX {
@@ -49,8 +49,11 @@ pub fn png(picture: &Picture, scale: f32) -> Result<Vec<u8>, PngError> {
         Letters::Sans => FONT,
         Letters::Mono => MONO,
     };
-    let mut canvas =
-        Canvas { pixels, scale: Transform::from_scale(scale, scale), face: Face::parse(font, 0).ok() };
+    let mut canvas = Canvas {
+        pixels,
+        scale: Transform::from_scale(scale as f32, scale as f32),
+        face: Face::parse(font, 0).ok(),
+    };
     picture.marks.iter().for_each(|mark| canvas.draw(mark));
     canvas.pixels.encode_png().map_err(|error| PngError::Encode(error.to_string()))
 }

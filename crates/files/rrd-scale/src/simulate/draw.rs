@@ -13,7 +13,7 @@ use super::report::{Answer, columns};
 const PANEL_HEIGHT: u32 = 200;
 /// A PNG has this many pixels for one of the picture, so that it is sharp on dense screens.
 #[cfg(feature = "png")]
-const PNG_SCALE: f32 = 2.0;
+const PNG_SCALE: f64 = 2.0;
 /// The names of the curves: with advice and without.
 const CURVES: [&str; 2] = ["with advice", "with readahead"];
 

@@ -269,14 +269,13 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
     let plan = table::Plan { start, end, step, rows, now };
-    for argument in &parsed.rest {
-        match table::wanted(argument) {
-            Some((path, Some(address))) => super::flush_through(&address, &path)?,
-            Some((path, None)) => super::flush(&parsed, &path)?,
-            None => {}
+    let table = table::build(&parsed.rest, &plan, |path, own| {
+        match own {
+            Some(address) => super::flush_through(address, path)?,
+            None => super::flush(&parsed, path)?,
         }
-    }
-    let table = table::build(&parsed.rest, &plan)?;
+        Rrd::open(&text::path(path), Access::Read).map(Some)
+    })?;
     let text = match parsed.has("json") {
         true => table.json(parsed.has("showtime")),
         false => table.xml(parsed.has("showtime"), parsed.has("enumds")),

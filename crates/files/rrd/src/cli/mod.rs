@@ -108,7 +108,10 @@ const COMMANDS: [(&str, &str); 18] = [
     ("first", "FILE [--rraindex N]"),
     ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE]\n[-r OLD:NEW] ..."),
     ("resize", "FILE RRA GROW|SHRINK ROWS"),
-    ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:...\nCDEF:... XPORT:..."),
+    (
+        "xport",
+        "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--enumds]\n[--json] [-d ADDRESS] DEF:... CDEF:... XPORT:...",
+    ),
     ("list", "[-r] [--daemon ADDRESS] DIR"),
     ("flushcached", "--daemon ADDRESS FILE..."),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),
@@ -185,7 +188,14 @@ pub fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
 /// # Errors
 /// The daemon does not answer, or cannot write the file.
 pub fn flush_through(address: &str, file: &str) -> Result<()> {
-    let mut client = Client::connect(address)?;
+    flush_with(Client::connect(address)?, file)
+}
+
+/// Has the daemon of a connection write what waits for `file`.
+///
+/// # Errors
+/// The daemon cannot write the file, or refuses to.
+pub fn flush_with(mut client: Client, file: &str) -> Result<()> {
     let name = client.name(file);
     client.order(&["FLUSH", &name]).map(|_| ())
 }

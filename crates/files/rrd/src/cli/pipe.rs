@@ -23,17 +23,14 @@ pub(super) fn run(
         super::say(&format!("ERROR: {}", Error::io("changing to", text::path(directory), error)));
         return 1;
     }
-    loop {
-        let mut line = Vec::new();
-        match input.take(LINE_MAX).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return 0,
-            Ok(_) => {}
-        }
-        let line = text::of(&line);
-        let outcome = match options::words(line.trim_end_matches(is_blank)) {
-            None => refused("creating arguments"),
-            Some(words) if words == ["quit"] => return 0,
-            Some(words) => one(&words, more, out),
+    while let Some(line) = next_line(input) {
+        let outcome = match line {
+            Line::TooLong => refused(format!("a line of more than {LINE_MAX} bytes")),
+            Line::Whole(line) => match options::words(text::of(&line).trim_end_matches(is_blank)) {
+                None => refused("creating arguments"),
+                Some(words) if words == ["quit"] => return 0,
+                Some(words) => one(&words, more, out),
+            },
         };
         let answer = match outcome {
             Ok(()) => status(),
@@ -43,6 +40,36 @@ pub(super) fn run(
             return 1;
         }
     }
+    0
+}
+
+/// One line of the input.
+enum Line {
+    Whole(Vec<u8>),
+    /// It was skipped up to its end, so that none of it runs as a command.
+    TooLong,
+}
+
+/// The next line with its end; `None` at the end of the input.
+fn next_line(input: &mut dyn BufRead) -> Option<Line> {
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    loop {
+        // One byte more than a line may have, for its end.
+        match input.take(LINE_MAX + 1).read_until(b'\n', &mut line) {
+            Err(_) => return None,
+            Ok(0) if line.is_empty() && !is_too_long => return None,
+            Ok(0) => break,
+            Ok(_) if line.ends_with(b"\n") => break,
+            Ok(_) if line.len() as u64 > LINE_MAX => {
+                is_too_long = true;
+                line.clear();
+            }
+            // The input has ended.
+            Ok(_) => break,
+        }
+    }
+    Some(if is_too_long { Line::TooLong } else { Line::Whole(line) })
 }
 
 /// Whether a character at the end of a line is no part of it.
@@ -101,4 +128,38 @@ fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answers to `input`.
+    fn answers(input: &[u8]) -> Vec<String> {
+        let mut out = vec![];
+        assert_eq!(run(None, &[], &mut &*input, &mut out), 0);
+        String::from_utf8(out).unwrap().lines().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_whole_and_has_one_answer() {
+        let limit = LINE_MAX as usize;
+        for (length, is_too_long) in
+            [(limit - 1, false), (limit, false), (limit + 1, true), (3 * limit + 7, true)]
+        {
+            // Wherever it were cut, the rest would be a command that prints something.
+            let mut line = b"pwd ".repeat(length.div_ceil(4));
+            line.truncate(length);
+            for end in ["", "\n", "\npwd\n"] {
+                let answers = answers(&[&line, end.as_bytes()].concat());
+                let wanted = match is_too_long {
+                    true => format!("ERROR: a line of more than {LINE_MAX} bytes"),
+                    false => "ERROR: invalid parameter count for pwd".into(),
+                };
+                assert_eq!(answers[0], wanted, "{length}");
+                let others = if end.len() > 1 { 2 } else { 0 };
+                assert_eq!(answers.len(), 1 + others, "{length} {end:?}: {:?}", &answers[1..]);
+            }
+        }
+    }
 }

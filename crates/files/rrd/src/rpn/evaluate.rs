@@ -22,7 +22,22 @@ pub struct Moment<'a> {
 impl Program {
     /// Evaluates the expression. `Err` is rrdtool's message, without the file name.
     pub fn evaluate(&self, moment: &Moment<'_>) -> Result<f64, String> {
-        let mut stack = Stack { values: Vec::with_capacity(16) };
+        self.evaluate_on(&mut Vec::with_capacity(16), moment)
+    }
+
+    /// The same; `values` only lends its memory, so that a series of evaluations needs no new one.
+    ///
+    /// # Errors
+    /// As [`Program::evaluate`].
+    pub fn evaluate_on(&self, values: &mut Vec<f64>, moment: &Moment<'_>) -> Result<f64, String> {
+        values.clear();
+        let mut stack = Stack { values: std::mem::take(values) };
+        let result = self.run(&mut stack, moment);
+        *values = stack.values;
+        result
+    }
+
+    fn run(&self, stack: &mut Stack, moment: &Moment<'_>) -> Result<f64, String> {
         for (at, node) in self.nodes.iter().enumerate() {
             match node.op {
                 Op::Trend | Op::TrendNan => {
@@ -31,7 +46,8 @@ impl Program {
                 }
                 Op::Predict | Op::PredictSigma | Op::PredictPerc => {
                     stack.has(3)?;
-                    stack.predict(node.op, self.variable_at(at, 1)?, moment)?;
+                    // As in rrdtool, anything but a variable has no rows to predict from.
+                    stack.predict(node.op, self.variable_at(at, 1).ok(), moment)?;
                 }
                 _ => stack.step(node, moment)?,
             }

@@ -1,20 +1,71 @@
 //! The place of an expression in a series, and the operators that use its time or other rows.
 
+use std::cell::Cell;
+
 use super::evaluate::{Moment, STACK_MAX, Stack, underflow};
 use super::order::{deviation, mean, merge_sort};
 use super::{Node, Op};
 use crate::local_time;
 use crate::number::{self, UNKNOWN};
 
-/// Rows at the start of a series from which nothing is predicted.
-const UNUSED_ROWS: usize = 2;
+/// Rows that the windows of one expression read, all of them together; rrdtool has no limit. They take some 20 s.
+const LOOKED_MAX: u64 = 10_000_000_000;
+
+/// The rows of a variable. They may be longer than those of the expression.
+#[derive(Debug, Clone, Copy)]
+pub struct Column<'a> {
+    /// All of its rows.
+    pub values: &'a [f64],
+    /// Seconds of a row.
+    pub step: u64,
+    /// The row in which the moment lies; it may lie before the first or after the last.
+    pub row: i64,
+    /// Where that row ends.
+    pub end: i64,
+    /// Whether that is at the moment.
+    pub has_ended: bool,
+}
+
+impl Column<'_> {
+    const NONE: Self = Column { values: &[], step: 1, row: 0, end: 0, has_ended: false };
+
+    /// Rows of which the first begins at `start`, before any moment.
+    pub fn new(values: &[f64], start: i64, step: u64) -> Column<'_> {
+        Column { values, step: step.clamp(1, i64::MAX as u64), row: -1, end: start, has_ended: false }
+    }
+
+    /// Moves on to a moment, which may not lie before the last one.
+    pub fn advance(&mut self, moment: i64) {
+        if moment > self.end {
+            let step = self.step as i64;
+            // Mostly the next row, which needs no division.
+            let rows = if moment - self.end <= step { 1 } else { (moment - self.end - 1) / step + 1 };
+            (self.row, self.end) = (self.row + rows, self.end.saturating_add(rows.saturating_mul(step)));
+        }
+        self.has_ended = moment == self.end;
+    }
+
+    fn at(&self, row: i64) -> Option<f64> {
+        usize::try_from(row).ok().and_then(|row| self.values.get(row)).copied()
+    }
+
+    /// The value at the moment.
+    pub fn value(&self) -> f64 {
+        self.at(self.row).unwrap_or(UNKNOWN)
+    }
+
+    /// The row after the last one that has ended.
+    fn next(&self) -> i64 {
+        self.row + i64::from(self.has_ended)
+    }
+}
 
 /// The place in a series where an expression is evaluated.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
     /// End of the row, seconds since 1970.
     pub time: i64,
-    /// Local seconds minus UTC at that time.
+    /// Local seconds minus UTC at that time, if the expression asks for it.
     pub offset: i64,
     /// Seconds a row.
     pub step: u64,
@@ -22,32 +73,48 @@ pub struct Series<'a> {
     pub row: usize,
     /// This expression's result one row before.
     pub previous: f64,
-    /// All rows of each variable.
-    pub columns: &'a [Vec<f64>],
+    /// The rows of each variable.
+    pub columns: &'a [Column<'a>],
+    /// Rows that windows have read so far.
+    pub looked: &'a Cell<u64>,
 }
 
 impl Series<'_> {
-    /// Variable `variable` in row `row`; rows before the first are unknown.
-    fn at(&self, variable: usize, row: Option<usize>) -> f64 {
-        let column = self.columns.get(variable);
-        column.zip(row).and_then(|(column, row)| column.get(row)).copied().unwrap_or(UNKNOWN)
+    fn column(&self, variable: usize) -> Column<'_> {
+        self.columns.get(variable).copied().unwrap_or(Column::NONE)
     }
 
-    /// The last `count` rows of `variable` up to this one, the newest first; `None` for each that lies before the
-    /// series.
-    fn window(&self, variable: usize, count: usize) -> impl Iterator<Item = Option<f64>> {
-        // There are no more rows than this, whatever the count is.
-        let count = count.min(self.row + 2);
-        (0..count).map(move |back| self.row.checked_sub(back).map(|row| self.at(variable, Some(row))))
+    /// The row of `variable` before this one; as in rrdtool, there is none before the expression's first row.
+    fn before(&self, variable: usize) -> f64 {
+        let column = self.column(variable);
+        if self.row == 0 { UNKNOWN } else { column.at(column.row - 1).unwrap_or(UNKNOWN) }
     }
 
-    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before this one and (unlike its manual
-    /// says) the row after them; never the first two of the series.
-    fn past(&self, variable: usize, back: usize, count: usize) -> &[f64] {
-        let column = self.columns.get(variable).map_or(&[][..], Vec::as_slice);
-        let end = (self.row + 2).saturating_sub(back).min(column.len());
-        let begin = (self.row + 1).saturating_sub(back.saturating_add(count)).max(UNUSED_ROWS);
-        column.get(begin..end).unwrap_or(&[])
+    /// Counts rows that a window reads.
+    fn look(&self, rows: u64) -> Result<(), String> {
+        self.looked.set(self.looked.get().saturating_add(rows));
+        if self.looked.get() > LOOKED_MAX {
+            return Err(format!(
+                "windows of more than {LOOKED_MAX} rows in all: give a longer --step, a shorter time or a shorter window"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before the next one and (unlike
+    /// its manual says) the row after them; never so far back that fewer than two rows of the expression lie before.
+    fn past<'a>(&self, column: Column<'a>, back: u64, count: u64) -> Result<&'a [f64], String> {
+        let first = i64::try_from(back).unwrap_or(i64::MAX);
+        let last = i64::try_from(back.saturating_add(count)).unwrap_or(i64::MAX).min(self.row as i64 - 1);
+        // Rows that there are not cost nothing.
+        let newest = column.next().saturating_sub(first).min(column.values.len() as i64 - 1);
+        let oldest = column.next().saturating_sub(last).max(0);
+        let rows = match (usize::try_from(oldest), usize::try_from(newest.saturating_add(1))) {
+            (Ok(oldest), Ok(end)) if oldest < end => oldest..end,
+            _ => 0..0,
+        };
+        self.look(rows.len() as u64)?;
+        Ok(column.values.get(rows).unwrap_or(&[]))
     }
 }
 
@@ -62,7 +129,7 @@ impl Stack {
             Op::StepWidth => self.push(series.step as f64),
             Op::Count => self.push(series.row as f64 + 1.0),
             Op::Prev => self.push(series.previous),
-            Op::PrevOther => self.push(series.at(node.variable, series.row.checked_sub(1))),
+            Op::PrevOther => self.push(series.before(node.variable)),
             Op::NewDay | Op::NewWeek | Op::NewMonth | Op::NewYear => {
                 self.push(f64::from(u8::from(begins(node.op, series.time, series.step))));
             }
@@ -78,41 +145,54 @@ impl Stack {
     pub(super) fn trend(&mut self, op: Op, variable: usize, moment: &Moment<'_>) -> Result<(), String> {
         let (seconds, _) = (self.pop()?, self.pop()?);
         let series = moment.series.ok_or_else(outside)?;
+        let column = series.column(variable);
         let rows = match number::as_long(seconds) {
             // Not a number, or one too large to count to: rrdtool dies.
             i64::MIN => 0,
-            seconds => u64::try_from(seconds).unwrap_or(0).div_ceil(series.step).max(1),
+            seconds => u64::try_from(seconds).unwrap_or(0).div_ceil(column.step.max(1)).max(1),
         };
-        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-        let (mut sum, mut known) = (0.0, 0u32);
-        for value in series.window(variable, rows) {
-            match value {
-                Some(value) if value.is_nan() && op == Op::TrendNan => {}
-                // Before the series nothing is known, and an unknown value makes the sum unknown.
-                value => (sum, known) = (sum + value.unwrap_or(UNKNOWN), known + 1),
+        // As in rrdtool, the variable's rows are compared with those of the expression.
+        if rows > series.row as u64 + 1 {
+            self.push(UNKNOWN);
+            return Ok(());
+        }
+        series.look(rows)?;
+        let (mut sum, mut known) = (0.0, 0u64);
+        for back in 1..=rows as i64 {
+            let value = column.at(column.next() - back).unwrap_or(UNKNOWN);
+            if op == Op::Trend || !value.is_nan() {
+                (sum, known) = (sum + value, known + 1);
             }
         }
-        self.push(if known > 0 { sum / f64::from(known) } else { UNKNOWN });
+        self.push(if known > 0 { sum / known as f64 } else { UNKNOWN });
         Ok(())
     }
 
     /// Mean, deviation or percentile of a variable's rows in windows that lie some shifts back.
-    pub(super) fn predict(&mut self, op: Op, variable: usize, moment: &Moment<'_>) -> Result<(), String> {
+    pub(super) fn predict(
+        &mut self,
+        op: Op,
+        variable: Option<usize>,
+        moment: &Moment<'_>,
+    ) -> Result<(), String> {
         self.pop()?;
         let percent = if op == Op::PredictPerc { self.pop()? } else { 0.0 };
         let (window, shifts) = (self.pop()?, self.shifts()?);
         let series = moment.series.ok_or_else(outside)?;
+        let column = variable.map_or(Column::NONE, |variable| series.column(variable));
         // A window of negative length has no rows, not even the one after it.
         let rows =
-            usize::try_from(whole_seconds(window)).map(|window| window.div_ceil(series.step as usize)).ok();
+            u64::try_from(whole_seconds(window)).map(|window| window.div_ceil(column.step.max(1))).ok();
         let mut known: Vec<f64> = vec![];
         for shift in shifts {
             let shift = whole_seconds(shift);
-            let Ok(back) = usize::try_from(shift) else {
+            let Ok(back) = u64::try_from(shift) else {
                 return Err(format!("negative shift step not allowed: {shift}"));
             };
-            let past = rows.map(|rows| series.past(variable, back.div_ceil(series.step as usize), rows));
-            known.extend(past.unwrap_or(&[]).iter().filter(|value| !value.is_nan()));
+            if let Some(rows) = rows {
+                let past = series.past(column, back.div_ceil(column.step.max(1)), rows)?;
+                known.extend(past.iter().rev().filter(|value| !value.is_nan()));
+            }
         }
         self.push(match op {
             Op::Predict => mean(&known),

@@ -19,6 +19,8 @@ pub(super) struct Definition {
     pub has_own_step: bool,
     pub start: i64,
     pub end: i64,
+    /// The address of its own daemon.
+    pub daemon: Option<String>,
 }
 
 /// The name of a definition and what it reads, of the words after `DEF`. `is_taken` says whether a name is used.
@@ -53,8 +55,7 @@ pub(super) fn parse(
     if end < start {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
-    // The command has read it.
-    argument.keyed("daemon");
+    let daemon = argument.keyed("daemon").filter(|address| !address.is_empty());
     let (source, function) = (argument.keyed("ds"), argument.keyed("cf"));
     let Name { name, value: path } = argument.name()?;
     let source = source.or_else(|| argument.next_value()).ok_or_else(|| missing("DS"))?;
@@ -70,5 +71,5 @@ pub(super) fn parse(
         return refused(format!("no name in {whole}; write DEF:NAME=FILE:SOURCE:FUNCTION"));
     };
     let reduce = reduce.unwrap_or(function);
-    Ok((name, Definition { path, source, function, reduce, step, has_own_step, start, end }))
+    Ok((name, Definition { path, source, function, reduce, step, has_own_step, start, end, daemon }))
 }

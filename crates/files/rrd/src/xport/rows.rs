@@ -62,6 +62,12 @@ impl Grid {
         Ok(self)
     }
 
+    /// The row in which the moment `end` lies; a row contains its end, and not its begin.
+    pub fn row_at(&self, end: i64) -> Option<usize> {
+        let row = end.saturating_sub(self.start).saturating_sub(1).div_euclid(self.step as i64);
+        usize::try_from(row).ok().filter(|row| *row < self.held)
+    }
+
     /// Where a row ends.
     pub fn end(&self, row: usize) -> i64 {
         self.start + (row as i64 + 1) * self.step as i64

@@ -74,7 +74,7 @@ impl Table {
             })
             .collect();
         text.push_str(&lines.join(",\n"));
-        text.push_str("\n  ]\n}\n");
+        text.push_str(if lines.is_empty() { "  ]\n}\n" } else { "\n  ]\n}\n" });
         text
     }
 }

@@ -109,7 +109,7 @@ pub struct PlotFlags {
 /// Panels of one picture.
 const PANELS_MAX: usize = 64;
 /// A PNG has this many pixels for one of the picture, so that it is sharp on dense screens.
-const PNG_SCALE: f32 = 2.0;
+const PNG_SCALE: f64 = 2.0;
 /// Columns of a picture in characters, where the width of the terminal is unknown.
 const COLUMNS: usize = 80;
 

@@ -174,6 +174,8 @@ fn the_files_of_a_store_answer_as_its_hub_does() {
         &["{\"load.1m\"}", "--at", &time],
         &["avg by (instance, mode) (rate(node_cpu_seconds_total[2s]))", "--at", &time, "--range", "4s"],
         &["1 / 3e30", "--at", &time],
+        &["\"a\\xff\"", "--at", &time],
+        &["label_replace(vector(1e30), \"a\", \"\\xe2\\x82.\", \"\", \"\")", "--at", &time],
     ] {
         assert_eq!(ask(words, &["--store", store]), ask(words, &["--server", &cluster.hub.url]), "{words:?}");
     }

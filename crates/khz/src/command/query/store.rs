@@ -7,7 +7,7 @@ use khz_ask::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample,
 use khz_model::calendar::utc;
 use khz_model::{Metric, Nanos};
 use khz_past::{Known, PastSource, Roster};
-use khz_promql::{Answer, Engine, LabelSet, Limits, QueryError, Value, put_value};
+use khz_promql::{Answer, Engine, LabelSet, Limits, QueryError, Value, plain, put_value, shown_text};
 use khz_store::StoreReader;
 use khz_store::range::RangeReader;
 
@@ -98,8 +98,8 @@ fn reach(store: &StoreReader, when: When, is_at: bool, place: &str) -> Option<St
 fn told(answer: Answer) -> PromqlAnswer {
     let Answer { value, warnings, infos } = answer;
     let data = match value {
-        Value::Scalar(time, number) => PromqlData::Scalar(point(time, number)),
-        Value::Text(time, text) => PromqlData::String((seconds(time), text)),
+        Value::Scalar(time, number) => PromqlData::Scalar((seconds(time), plain(number))),
+        Value::Text(time, text) => PromqlData::String((seconds(time), shown_text(&text).into_owned())),
         Value::Vector(samples) => PromqlData::Vector(
             samples
                 .into_iter()
@@ -120,7 +120,7 @@ fn told(answer: Answer) -> PromqlAnswer {
 }
 
 fn labels(labels: &LabelSet) -> PromqlLabels {
-    labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    labels.iter().map(|(name, value)| (name.to_string(), shown_text(value).into_owned())).collect()
 }
 
 fn point(time: i64, value: f64) -> PromqlPoint {

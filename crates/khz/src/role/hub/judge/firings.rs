@@ -138,7 +138,7 @@ impl Ending {
     /// tell people; one that has told them of the end says that it is over.
     fn listen(&mut self, said: &[Said<'_>]) {
         for one in said {
-            if one.has_told() && !one.is_ending() {
+            if one.has_told() && !one.is_ending() && one.owns != Some(true) {
                 let told = one.told.iter().copied().cloned().collect();
                 self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
             } else if one.over.is_some()

@@ -2,7 +2,9 @@
 
 #![no_main]
 
-use khz_rrd::rpn::{Moment, Program, Series};
+use std::cell::Cell;
+
+use khz_rrd::rpn::{Column, Moment, Program, Series};
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
@@ -11,10 +13,18 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         return;
     };
     let variables = [3.5, f64::NAN, -1e300];
-    let columns = variables.map(|value| vec![value, 1.0, 2.0, f64::INFINITY]);
+    let values = variables.map(|value| vec![value, 1.0, 2.0, f64::INFINITY]);
+    // The rows of the last one are longer.
+    let (begin, steps) = (1_700_000_000 - 300, [300, 300, 700]);
+    let mut columns: Vec<Column<'_>> =
+        values.iter().zip(steps).map(|(values, step)| Column::new(values, begin, step)).collect();
+    let looked = Cell::new(0);
     let alone = Moment { variables: &variables, now: 1_700_000_000, series: None };
     for row in 0..4 {
-        let series = Series { time: 1_700_000_000, offset: 3600, step: 300, row, previous: 5.0, columns: &columns };
+        let time = begin + 300 * (row as i64 + 1);
+        columns.iter_mut().for_each(|column| column.advance(time));
+        let (columns, looked) = (&columns, &looked);
+        let series = Series { time, offset: 3600, step: 300, row, previous: 5.0, columns, looked };
         if let Err(error) = program.evaluate(&Moment { series: Some(series), ..alone }) {
             assert!(!error.is_empty());
         }

@@ -228,6 +228,9 @@ impl Firings {
             let is_later = (over, std::cmp::Reverse(one.hub)) > own_end;
             if one.active.is_some() && is_of_now {
                 return Whose::of_other(was_ours, one.has_taken());
+            } else if one.is_outdated && one.owns == Some(true) && !(is_known && was_ours) {
+                // It is that hub's, which was started again. It tells people when it has evaluated, or forgets it.
+                whose = Whose::Unknown;
             } else if one.active.is_some() || (one.is_outdated || !is_known) && !is_of_now {
                 // It may be over there, too, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;

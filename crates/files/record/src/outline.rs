@@ -76,7 +76,7 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    /// Reads the headers of a recording. What is damaged is reported by whoever reads the rows.
+    /// Reads the headers of a recording. The reader of the rows reports what is damaged.
     pub fn of(paths: &[PathBuf]) -> Result<Self, RecordError> {
         let (mut numbering, mut rows, mut count) = (Numbering::default(), Vec::<Rows>::new(), 0);
         for path in paths {

@@ -8,10 +8,10 @@ use khz_promql::{QueryError, SeriesId, Sink};
 
 use crate::history::History;
 use crate::limits::{
-    PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_EARLY,
-    UP_STEP_MIN, UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
+    PERIODS_LATE, PERIODS_MISSED, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_EARLY, UP_STEP_MIN,
+    UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
 };
-use crate::strand::{Pace, Samples};
+use crate::strand::{self, Pace, Samples};
 
 /// Metrics that every node has in every row: their rows are its rows.
 pub(crate) const METRICS: [&str; 2] = ["khz.gather.cpu", "load.1m"];
@@ -321,9 +321,9 @@ pub(crate) fn milliseconds(nanos: u64) -> i64 {
     (nanos / 1_000_000).cast_signed()
 }
 
-/// How long a node that sends with this period (ms) may be late before it is missed.
+/// How long a node that sends with this period (ms) may be late before it is missed, also if nobody knows the period.
 pub(crate) fn silence(period: Option<i64>) -> i64 {
-    period.map_or(SILENCE_UNKNOWN, |period| (period * PERIODS_MISSED).max(SILENCE_MIN))
+    period.map_or(SILENCE_UNKNOWN, strand::silence)
 }
 
 /// The shortest time between two of these.

@@ -30,7 +30,7 @@ pub(crate) const HISTORY_KEPT: usize = 8;
 pub(crate) const UP_STEP_MIN: i64 = 1_000;
 /// The same where a part of the time is only in roll-ups, which show once a minute that a node was there.
 pub(crate) const UP_STEP_OF_BUCKETS: i64 = 60_000;
-/// A row that comes earlier than that still counts, if it is early by one part of so many at most.
+/// A row that comes earlier than that still counts, if it is early by a tenth of the step at most.
 pub(crate) const UP_EARLY: i64 = 10;
 
 /// How often it has a 0 (ms) while nobody knows how often the node sends: the usual period.

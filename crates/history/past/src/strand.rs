@@ -78,7 +78,7 @@ impl Pace {
         let (shortest, longest) = (shortest.min(to_first), longest.max(to_first));
         // No period is shorter than this, so no silence is noticed earlier.
         let period = self.distances.iter().flatten().fold(shortest, |shortest, known| shortest.min(*known));
-        if shortest <= 0 || longest > (period * PERIODS_MISSED).max(SILENCE_MIN) {
+        if shortest <= 0 || longest > silence(period) {
             return false;
         }
         let is_shown = self.knows_earlier || self.distances[1].is_some() || longest <= SILENCE_MIN;
@@ -100,9 +100,14 @@ impl Pace {
     /// When the node fell silent, if it did so before this time. Two rows show its period; before them nobody knows it.
     pub fn silent_by(&self, time: i64) -> Option<i64> {
         let period = self.period()?;
-        let end = self.last? + (period * PERIODS_MISSED).max(SILENCE_MIN);
+        let end = self.last? + silence(period);
         (end < time).then_some(end)
     }
+}
+
+/// How long a node that sends with this period (ms) may be late before it is missed.
+pub(crate) fn silence(period: i64) -> i64 {
+    (period * PERIODS_MISSED).max(SILENCE_MIN)
 }
 
 /// True if the longer distance may be the period that the shorter one shows: a clock is set a little, a row is late.

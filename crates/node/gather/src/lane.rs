@@ -884,22 +884,28 @@ pub(crate) fn set_bits(words: impl IntoIterator<Item = u64>) -> impl Iterator<It
     })
 }
 
+/// A ring that only this process sees.
+#[cfg(test)]
+pub(crate) fn ring_of_tests(bytes: u64) -> Ring {
+    let label = khz_ring::Label {
+        node: "n1".into(),
+        lane: "base".into(),
+        number: 0,
+        machine: [1; 16],
+        boot: [2; 16],
+        epoch: 4,
+        created: 5,
+    };
+    Ring::anonymous(bytes, label).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_lane_that_was_read_again_lives_on_as_long_as_any_other_when_it_is_left() {
-        let label = khz_ring::Label {
-            node: "n1".into(),
-            lane: "boost1".into(),
-            number: 3,
-            machine: [1; 16],
-            boot: [2; 16],
-            epoch: 4,
-            created: 5,
-        };
-        let ring = Ring::anonymous(1 << 16, label).unwrap();
+        let ring = ring_of_tests(1 << 16);
         let mut lane = Lane::new(Some(Rate::from_hz(100).unwrap()), vec![], ring, crate::clock::stamp());
         let time = Nanos::from_secs(10);
         let second = |number: u64| Nanos(number * 1_000_000_000);

@@ -111,12 +111,11 @@ mod tests {
     use std::fs;
 
     use khz_model::{Rate, Stamp};
-    use khz_ring::{Label, Ring};
     use proptest::prelude::*;
 
     use super::*;
     use crate::budget::Budget;
-    use crate::lane::Lane;
+    use crate::lane::{Lane, ring_of_tests};
     use crate::lane_set::LaneSet;
     use crate::source::Source;
 
@@ -129,16 +128,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("khz-recent-{}", std::process::id()));
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/loadavg"), "0.01 0.02 0.03 1/100 4242\n").unwrap();
-        let label = Label {
-            node: "n1".into(),
-            lane: "base".into(),
-            number: 0,
-            machine: [1; 16],
-            boot: [2; 16],
-            epoch: 4,
-            created: 5,
-        };
-        let ring = Ring::anonymous(1 << 20, label).unwrap();
+        let ring = ring_of_tests(1 << 20);
         let mut sources = [Source::file(&root, &khz_parse::loadavg::FILE, Budget::unlimited())];
         let stamp = |second, real_offset| Stamp { boot: Nanos::from_secs(second), real_offset };
         let lane = Lane::new(Some(Rate::from_hz(1).unwrap()), vec![Some(Nanos(0))], ring, stamp(0, BEGIN));

@@ -471,7 +471,7 @@ mod tests {
         let done = sent(answers, usize::MAX, 1.0);
         assert_eq!(done.pauses, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
         assert!(done.is_done && count(&done.counts.sent) > 0);
-        assert_eq!(count(&done.counts.retries), 8, "each of them is told as a request that is sent again");
+        assert_eq!(count(&done.counts.retries), 8, "each of them counts as a request that is sent again");
     }
 
     #[test]

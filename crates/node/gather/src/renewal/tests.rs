@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use khz_block::{SchemaDecoder, schema::SCHEMA_BYTES_MAX};
 use khz_model::{Rate, Stamp};
-use khz_ring::{Cursor, Event, Label, Ring};
+use khz_ring::{Cursor, Event};
 
 use super::*;
 use crate::budget::Budget;
-use crate::lane::Lane;
+use crate::lane::{Lane, ring_of_tests};
 use crate::lane_set::LaneSet;
 
 /// A directory with `proc/net/dev`, removed when this is dropped.
@@ -50,16 +50,7 @@ fn source(root: &Root) -> Source {
 }
 
 fn lane(members: usize) -> Lane {
-    let label = Label {
-        node: "n1".into(),
-        lane: "base".into(),
-        number: 0,
-        machine: [1; 16],
-        boot: [2; 16],
-        epoch: 4,
-        created: 5,
-    };
-    let ring = Ring::anonymous(1 << 20, label).unwrap();
+    let ring = ring_of_tests(1 << 20);
     Lane::new(Some(Rate::from_hz(1).unwrap()), vec![Some(Nanos(0)); members], ring, stamp(0))
 }
 

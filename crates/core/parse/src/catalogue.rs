@@ -1,6 +1,6 @@
 //! The catalogue: every kernel file that khz reads, in the order in which its metrics are listed.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use khz_model::Metric;
 
@@ -64,6 +64,15 @@ pub fn files() -> &'static [&'static KernelFile] {
         &clocksource::FILE,
     ];
     FILES
+}
+
+/// The metrics of a file of [`files`]: made once for the whole program, since each holds half a kilobyte of texts and several
+/// parts know all of them.
+pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [Arc<Metric>]> {
+    static METRICS: LazyLock<Vec<Vec<Arc<Metric>>>> =
+        LazyLock::new(|| files().iter().map(|file| file.new_metrics()).collect());
+    let at = files().iter().position(|known| std::ptr::eq(*known, file))?;
+    Some(&METRICS[at])
 }
 
 /// Every metric of [`files`].

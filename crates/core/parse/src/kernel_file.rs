@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 
+use crate::catalogue::shared_metrics;
 use crate::entry::Entry;
 use crate::sink::Sink;
 use crate::tree::Branch;
@@ -179,6 +180,10 @@ impl KernelFile {
 
     /// The file's catalogue entries, scalars first.
     pub fn metrics(&self) -> Vec<Arc<Metric>> {
+        shared_metrics(self).map_or_else(|| self.new_metrics(), <[_]>::to_vec)
+    }
+
+    pub(crate) fn new_metrics(&self) -> Vec<Arc<Metric>> {
         let scalars = self.scalars.iter().map(|e| e.metric(self.path, None));
         let grouped =
             self.groups.iter().flat_map(|g| g.entries.iter().map(|e| e.metric(self.path, Some(g.label))));

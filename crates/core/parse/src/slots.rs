@@ -47,11 +47,12 @@ impl Known {
 impl Slots {
     pub fn new(file: &'static KernelFile) -> Self {
         let mut schema = Schema::new();
-        for entry in file.scalars {
-            schema.append(Series { metric: entry.metric(file.path, None), instance: None });
+        let mut metrics = file.metrics().into_iter();
+        for metric in metrics.by_ref().take(file.scalars.len()) {
+            schema.append(Series { metric, instance: None });
         }
         let groups = file.groups.iter().map(|group| GroupSlots {
-            metrics: group.entries.iter().map(|e| e.metric(file.path, Some(group.label))).collect(),
+            metrics: metrics.by_ref().take(group.entries.len()).collect(),
             instances: Vec::new(),
             by_name: HashMap::new(),
             expected: 0,

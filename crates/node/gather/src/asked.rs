@@ -5,7 +5,7 @@
 //! The gather thread is not involved.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use khz_model::Nanos;
@@ -34,6 +34,7 @@ pub(crate) struct Asked {
 /// The counts of one file, for the agent's own numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Toll {
+    was_there: AtomicBool,
     gathers: AtomicU64,
     failures: AtomicU64,
     full_parses: AtomicU64,
@@ -106,6 +107,7 @@ impl Asked {
 
 impl Toll {
     fn set(&self, counts: &Counts) {
+        self.was_there.store(counts.was_there, Ordering::Relaxed);
         self.gathers.store(counts.gathers, Ordering::Relaxed);
         self.failures.store(counts.failures, Ordering::Relaxed);
         self.full_parses.store(counts.full_parses, Ordering::Relaxed);
@@ -115,6 +117,7 @@ impl Toll {
     /// The same counts as the gather thread's; a count that this does not have is 0.
     pub fn counts(&self) -> Counts {
         Counts {
+            was_there: self.was_there.load(Ordering::Relaxed),
             gathers: self.gathers.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             full_parses: self.full_parses.load(Ordering::Relaxed),

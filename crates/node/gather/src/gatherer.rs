@@ -639,6 +639,9 @@ impl Gatherer {
         for (i, source) in files.iter().enumerate() {
             let (counts, budget) = (&source.counts, &source.budget);
             let asked = self.asked.tolls.get(i).map(Toll::counts).unwrap_or_default();
+            if !counts.was_there && !asked.was_there {
+                continue;
+            }
             // Before its first gather, the size and cost of a source are not known.
             let known = |number: u64| (counts.gathers > 0).then_some(number);
             let numbers = [

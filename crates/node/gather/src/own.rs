@@ -209,14 +209,19 @@ impl Part {
     }
 }
 
+/// A source. It has slots once something of it was there: of all that khz knows, a machine has about half.
+struct OfSource {
+    name: &'static str,
+    first: Option<usize>,
+}
+
 /// The slots and current readings of the agent's own numbers.
 pub(crate) struct OwnNumbers {
     readings: Readings,
     tallies: Vec<Tally>,
-    first_source: usize,
-    /// The slots before this one are of the process, the tallies and the sources, which stay.
-    first_part: usize,
+    sources: Vec<OfSource>,
     parts: Vec<Part>,
+    of_sources: Vec<Arc<Metric>>,
     of_lanes: Vec<Arc<Metric>>,
     of_handlers: Vec<Arc<Metric>>,
     /// When the present round of numbers began.
@@ -224,7 +229,7 @@ pub(crate) struct OwnNumbers {
 }
 
 impl OwnNumbers {
-    pub fn new(sources: &[&str], tallies: Vec<Tally>) -> Self {
+    pub fn new(sources: &[&'static str], tallies: Vec<Tally>) -> Self {
         let mut readings = Readings::default();
         for entry in PROCESS {
             readings.append(Series { metric: entry.metric(ORIGIN, None), instance: None });
@@ -232,18 +237,12 @@ impl OwnNumbers {
         for tally in &tallies {
             readings.append(Series { metric: tally.metric.clone(), instance: tally.instance.clone() });
         }
-        let first_source = readings.schema.len();
-        let of_sources = metrics_of(PER_SOURCE, "source");
-        for source in sources {
-            append_instance(&mut readings, &of_sources, &Instance::from_kernel(source.as_bytes()));
-        }
-        let first_part = readings.schema.len();
         OwnNumbers {
             readings,
             tallies,
-            first_source,
-            first_part,
+            sources: sources.iter().map(|&name| OfSource { name, first: None }).collect(),
             parts: Vec::new(),
+            of_sources: metrics_of(PER_SOURCE, "source"),
             of_lanes: Kind::Lane.metrics(),
             of_handlers: Kind::Handler.metrics(),
             now: Nanos(0),
@@ -274,9 +273,16 @@ impl OwnNumbers {
         }
     }
 
+    /// The numbers of a source that is there, or was.
     pub fn source(&mut self, index: usize, numbers: SourceNumbers) {
-        let first = self.first_source + index * PER_SOURCE.len();
-        self.set(first, &numbers);
+        let first = self.sources[index].first.or_else(|| {
+            let name = Instance::from_kernel(self.sources[index].name.as_bytes());
+            self.sources[index].first = append_instance(&mut self.readings, &self.of_sources, &name);
+            self.sources[index].first
+        });
+        if let Some(first) = first {
+            self.set(first, &numbers);
+        }
     }
 
     pub fn lane(&mut self, name: &Instance, numbers: LaneNumbers) {
@@ -306,15 +312,11 @@ impl OwnNumbers {
 
     /// Gives it slots; `None`: none are left.
     fn add(&mut self, kind: Kind, name: Instance, heard: Nanos) -> Option<usize> {
-        let first = self.readings.schema.len();
         let metrics = match kind {
             Kind::Lane => &self.of_lanes,
             Kind::Handler => &self.of_handlers,
         };
-        append_instance(&mut self.readings, metrics, &name);
-        if self.readings.schema.len() != first + kind.entries().len() {
-            return None;
-        }
+        let first = append_instance(&mut self.readings, metrics, &name)?;
         self.parts.push(Part { kind, name, first, heard });
         Some(first)
     }
@@ -328,9 +330,19 @@ impl OwnNumbers {
     /// Gives those slots back; the others get new ones.
     pub fn renew(&mut self, now: Nanos, age: Nanos) {
         let before = std::mem::take(&mut self.readings);
-        for slot in 0..self.first_part {
+        for slot in 0..PROCESS.len() + self.tallies.len() {
             self.readings.append(before.schema.series()[slot].clone());
             self.readings.take_over(slot, &before, slot);
+        }
+        for source in &mut self.sources {
+            let Some(old) = source.first else { continue };
+            let name = Instance::from_kernel(source.name.as_bytes());
+            source.first = append_instance(&mut self.readings, &self.of_sources, &name);
+            if let Some(new) = source.first {
+                (new..new + PER_SOURCE.len())
+                    .zip(old..)
+                    .for_each(|(new, old)| self.readings.take_over(new, &before, old));
+            }
         }
         for part in std::mem::take(&mut self.parts) {
             if now.since(part.heard) >= age {
@@ -356,10 +368,13 @@ fn metrics_of(entries: &'static [Entry], label: &'static str) -> Vec<Arc<Metric>
     entries.iter().map(|entry| entry.metric(ORIGIN, Some(label))).collect()
 }
 
-fn append_instance(readings: &mut Readings, metrics: &[Arc<Metric>], instance: &Instance) {
+/// Gives an instance its slots; the first of them, or `None`: there is no room for all.
+fn append_instance(readings: &mut Readings, metrics: &[Arc<Metric>], instance: &Instance) -> Option<usize> {
+    let first = readings.schema.len();
     for metric in metrics {
         readings.append(Series { metric: metric.clone(), instance: Some(instance.clone()) });
     }
+    (readings.schema.len() == first + metrics.len()).then_some(first)
 }
 
 /// The catalogue entries of the agent's own numbers.
@@ -391,10 +406,10 @@ mod tests {
 
     #[test]
     fn slots_of_lanes_and_channels_that_are_gone_are_given_back_and_the_others_keep_their_numbers() {
-        let mut own = OwnNumbers::new(&["meminfo"], Vec::new());
-        let fixed = own.readings.schema.len();
+        let mut own = OwnNumbers::new(&["stat", "meminfo"], Vec::new());
         own.begin([Some(7); 9], S);
-        own.source(0, [Some(5); 9]);
+        own.source(1, [Some(5); 9]);
+        let fixed = own.readings.schema.len();
         for n in 0..30 {
             own.handler(&name(&format!("c{n}")), [n, 0, 0, 0], 0);
         }
@@ -405,7 +420,7 @@ mod tests {
             "channels share their metrics"
         );
         own.begin([Some(7); 9], Nanos(40 * S.0));
-        own.source(0, [Some(5); 9]);
+        own.source(1, [Some(5); 9]);
         own.lane(&name("base"), [Some(9); 6]);
         own.handler(&name("c4"), [44, 0, 0, 0], 0);
         let now = Nanos(41 * S.0);
@@ -418,7 +433,7 @@ mod tests {
             (own.slots_gone(now, Nanos(30 * S.0)), own.readings.values.len()),
             (0, fixed + 6 + PER_HANDLER.len())
         );
-        assert_eq!(own.readings.values[own.first_source..fixed], [5; 9]);
+        assert_eq!(own.readings.values[PROCESS.len()..fixed], [5; 9]);
         assert_eq!((rows(&own, "c4"), rows(&own, "c5")), (Some(Reading::Present(44)), None));
         // A channel of an old name begins with new slots.
         own.handler(&name("c5"), [55, 0, 0, 0], 0);

@@ -24,6 +24,8 @@ const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
 /// The counts of a source about itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
+    /// Something of it was there once.
+    pub was_there: bool,
     pub gathers: u64,
     pub failures: u64,
     pub full_parses: u64,
@@ -274,6 +276,7 @@ impl Source {
         if let Numbers::Jobs(jobs) = &mut self.numbers {
             let start = clock::boot();
             jobs.gather(now, room);
+            self.counts.was_there = true;
             self.count(start, now);
             return;
         }
@@ -292,6 +295,7 @@ impl Source {
         parser.expect();
         match text.read(room) {
             Ok(length) => {
+                self.counts.was_there = true;
                 let outcome = parser.advance(room, length);
                 self.counts.bytes = length as u64;
                 if outcome == Outcome::Full {
@@ -356,6 +360,7 @@ impl Source {
         } else {
             let fault = if errno == Errno::TIMEDOUT { Fault::Stuck } else { Fault::Unreadable };
             parser.lose(Reading::Failed(fault));
+            self.counts.was_there = true;
             self.counts.failures += 1;
             if self.problem.as_deref() != Some(&problem) {
                 tracing::warn!(source = self.name, "{problem}");

@@ -20,6 +20,7 @@ use crate::query::NodeQuery;
 use crate::renewal::{GONE_FOR, Renewal};
 use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
+use crate::source_set::SOURCES_MAX;
 use crate::survey::{Survey, Surveys};
 
 /// The stack of the gather thread: its deepest call is a full parse, its largest buffer has 4 KiB.
@@ -177,6 +178,11 @@ fn check(plan: &Plan) -> Result<(), GatherError> {
     }
     if plan.sources.is_empty() {
         return Err(GatherError::NoSources);
+    }
+    // Two more are the numbers of jobs, and the agent's own.
+    let (count, max) = (plan.sources.len(), SOURCES_MAX - 2);
+    if count > max {
+        return Err(GatherError::TooManySources { count, max });
     }
     let hz = rustix::param::clock_ticks_per_second();
     if hz != USER_HZ {

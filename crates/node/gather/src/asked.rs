@@ -13,6 +13,7 @@ use khz_model::Nanos;
 use crate::clock;
 use crate::plan::{Plan, SourcePlan};
 use crate::source::{Counts, Published, Source};
+use crate::source_set::SourceSet;
 use crate::survey::Survey;
 
 /// At most this much of what the ceilings allow may be used at once.
@@ -66,22 +67,22 @@ impl Asked {
         }
     }
 
-    /// One bit for each file.
-    pub fn files(&self) -> u64 {
-        (1 << self.plans.len()) - 1
+    /// The places of all files.
+    pub fn files(&self) -> SourceSet {
+        SourceSet::first(self.plans.len())
     }
 
-    /// The readings of some files, one bit each, no older than `age_max` at the time `asked`. If the ceilings
+    /// The readings of some files, no older than `age_max` at the time `asked`. If the ceilings
     /// do not allow another gather yet, they may be older.
-    pub fn latest(&self, files: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
+    pub fn latest(&self, files: SourceSet, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
         // A poisoned lock is harmless: the next gather repairs a source.
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         let Desk { sources, room, allowance } = &mut *desk;
         let start = clock::boot();
         let may = allowance.may(start);
         let mut has_gathered = false;
-        let mut answer = Vec::with_capacity(files.count_ones() as usize);
-        for (index, place) in sources.iter_mut().enumerate().filter(|(index, _)| files >> index & 1 == 1) {
+        let mut answer = Vec::with_capacity(files.len());
+        for (index, place) in sources.iter_mut().enumerate().filter(|(index, _)| files.has(*index)) {
             let source = place.get_or_insert_with(|| self.plans[index].open(&self.root, &self.survey));
             let is_young = |at: Nanos| at.0.saturating_add(age_max.0) >= asked.0;
             if source.gathered.is_none_or(|stamp| may && !is_young(stamp.boot)) {

@@ -18,6 +18,16 @@ pub enum GatherError {
     /// The plan has no sources.
     #[error("no source is switched on: name at least one, for example stat")]
     NoSources,
+    /// The plan has more sources than fit.
+    #[error(
+        "{count} sources are switched on, and at most {max} fit: describe fewer of your own ([sources.NAME] with path)"
+    )]
+    TooManySources {
+        /// The number of sources.
+        count: usize,
+        /// The most of the plan.
+        max: usize,
+    },
     /// A rate of the plan is above its ceiling.
     #[error("{what} is {rate}, above the ceiling of {ceiling}; lower it or raise rate_max")]
     AboveCeiling {

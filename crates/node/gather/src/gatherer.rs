@@ -27,6 +27,7 @@ use crate::plan::Plan;
 use crate::renewal::Renewal;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
+use crate::source_set::SourceSet;
 use crate::survey::Surveys;
 
 /// The most lanes of readings at once, both the plan's and those that readers opened.
@@ -276,9 +277,8 @@ impl Gatherer {
 
     /// The latest readings of some sources. Requests within one window share a gather: a source is not
     /// gathered again if its last gather came after the request, or at most `age_max` before it.
-    fn latest(&mut self, sources: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
-        let wanted = |i: usize| sources & (1 << i) != 0;
-        for index in (0..self.sources.len()).filter(|&i| wanted(i)) {
+    fn latest(&mut self, sources: SourceSet, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
+        for index in (0..self.sources.len()).filter(|&i| sources.has(i)) {
             let fresh =
                 self.sources[index].gathered.is_some_and(|g| g.boot.0.saturating_add(age_max.0) >= asked.0);
             if !fresh {
@@ -286,7 +286,10 @@ impl Gatherer {
                 self.gather(index, clock::stamp());
             }
         }
-        (0..self.sources.len()).filter(|&i| wanted(i)).filter_map(|i| self.sources[i].publish()).collect()
+        (0..self.sources.len())
+            .filter(|&i| sources.has(i))
+            .filter_map(|i| self.sources[i].publish())
+            .collect()
     }
 
     /// Answers a demand with a row gathered from now on. Demands within one window share a row; while
@@ -562,7 +565,7 @@ impl Gatherer {
     /// with new slots, its lanes begin a new generation, and a new snapshot takes the place of the present one.
     fn give_slots_back(&mut self, now: Nanos) {
         let renewed = self.renewal.look(now, &mut self.sources);
-        if renewed == 0 {
+        if renewed.is_empty() {
             return;
         }
         self.lanes.renew(renewed, &self.sources);

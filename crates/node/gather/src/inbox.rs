@@ -13,6 +13,7 @@ use rustix::fd::OwnedFd;
 use crate::handled::Channel;
 use crate::lane::{Bell, LaneView};
 use crate::source::Published;
+use crate::source_set::SourceSet;
 
 /// At most this many requests may wait at once. They wait for microseconds; a thread that finds the inbox
 /// full tries again.
@@ -20,9 +21,9 @@ pub const REQUESTS_MAX: usize = 4_096;
 
 /// One request.
 pub(crate) enum Request {
-    /// The latest readings of these sources (one bit each; not files), no older than `age_max` at the time
+    /// The latest readings of these sources (not files), no older than `age_max` at the time
     /// `asked`.
-    Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Arc<Published>>> },
+    Latest { sources: SourceSet, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Arc<Published>>> },
     /// A lane for these patterns at this rate. The requester waits for the answer, usually some microseconds.
     /// Without a rate, rows are written on demand.
     Follow { wish: LaneWish, reply: SyncSender<LaneAnswer> },

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::lane::{Lane, set_bits};
 use crate::source::Source;
+use crate::source_set::SourceSet;
 
 /// A set of lanes: the bit of a lane's place.
 pub(crate) type Places = u128;
@@ -68,8 +69,8 @@ impl LaneSet {
 
     /// These sources begin with other slots, and so do the lanes that have them.
     #[cold]
-    pub fn renew(&mut self, renewed: u64, sources: &[Source]) {
-        let renewed = || (0..sources.len()).filter(|source| renewed >> source & 1 == 1);
+    pub fn renew(&mut self, renewed: SourceSet, sources: &[Source]) {
+        let renewed = || (0..sources.len()).filter(|&source| renewed.has(source));
         let meant = renewed().fold(0, |all, source| all | self.with(source));
         for place in places(meant) {
             self.all[place].renew(sources);

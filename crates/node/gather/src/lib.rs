@@ -40,6 +40,7 @@ mod renewal;
 mod rings;
 mod sched;
 mod source;
+mod source_set;
 mod subscription;
 mod survey;
 mod texts;
@@ -71,6 +72,7 @@ pub use probe::{SourceReport, probe, survey_texts};
 pub use renewal::{
     GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,
 };
+pub use source_set::SOURCES_MAX;
 pub use survey::{
     INTERFACES_MAX, MOUNTS_MAX, SURVEY_PERIOD_MIN, SURVEY_STUCK_AFTER, SURVEYS_STUCK_MAX, TREE_INSTANCES_MAX,
     TREE_SLOW_READ, TREE_SLOW_READS_MAX,

@@ -9,6 +9,8 @@ use crate::source::Source;
 /// The snapshot, and which source each of its slots belongs to.
 pub(crate) struct Page {
     writer: SnapshotWriter,
+    /// For each source with slots, its group. A machine has far fewer sources than the program knows.
+    groups: Vec<Option<u8>>,
     /// For each source, the snapshot's slot of each of its slots.
     slots: Vec<Vec<u32>>,
     /// True when new slots no longer fit; the known slots continue.
@@ -21,7 +23,8 @@ impl Page {
     pub fn open(rings: &Rings, sources: &mut [Source]) -> Option<Self> {
         match rings.snapshot()? {
             Ok(writer) => {
-                let mut page = Page { writer, slots: vec![Vec::new(); sources.len()], is_full: false };
+                let (groups, slots) = (vec![None; sources.len()], vec![Vec::new(); sources.len()]);
+                let mut page = Page { writer, groups, slots, is_full: false };
                 sources.iter_mut().enumerate().for_each(|(index, source)| page.note(index, source));
                 Some(page)
             }
@@ -44,14 +47,14 @@ impl Page {
             self.grow(index, source);
             return;
         }
-        let Some(stamp) = source.gathered else { return };
+        let (Some(stamp), Some(group)) = (source.gathered, self.groups[index]) else { return };
         let slots = &self.slots[index];
         let (states, values) = (source.states(), source.values());
         let changed = source.changed().iter().filter_map(|&slot| {
             let slot = slot as usize;
             Some((*slots.get(slot)?, states[slot], values[slot]))
         });
-        self.writer.write(index as u8, stamp, changed);
+        self.writer.write(group, stamp, changed);
     }
 
     /// Adds new slots, and then writes all readings of the source.
@@ -61,22 +64,29 @@ impl Page {
             tracing::warn!("{}: {error}", source.name());
             self.is_full = true;
         }
-        let Some(stamp) = source.gathered else { return };
+        let (Some(stamp), Some(group)) = (source.gathered, self.groups[index]) else { return };
         let readings = source.states().iter().zip(source.values());
         let all =
             self.slots[index].iter().zip(readings).map(|(&slot, (&state, &value))| (slot, state, value));
-        self.writer.write(index as u8, stamp, all);
+        self.writer.write(group, stamp, all);
     }
 
     fn append(&mut self, index: usize, source: &mut Source) -> Result<(), SnapshotFull> {
-        if index >= GROUPS_MAX {
-            return Err(SnapshotFull);
-        }
+        let group = match self.groups[index] {
+            Some(group) => group,
+            None => self.new_group().ok_or(SnapshotFull)?,
+        };
+        self.groups[index] = Some(group);
         let schema = source.schema();
         let new = (self.slots[index].len()..schema.len()).filter_map(|slot| schema.get(slot));
-        let names: Vec<SlotName> = new.map(|series| SlotName::of(series, index as u8)).collect();
+        let names: Vec<SlotName> = new.map(|series| SlotName::of(series, group)).collect();
         let first = self.writer.append(&names)?;
         self.slots[index].extend(first..first + names.len() as u32);
         Ok(())
+    }
+
+    fn new_group(&self) -> Option<u8> {
+        let group = self.groups.iter().flatten().count();
+        u8::try_from(group).ok().filter(|_| group < GROUPS_MAX)
     }
 }

@@ -25,6 +25,7 @@ use crate::plan::{Handlers, Plan};
 use crate::publication::PREFIX;
 use crate::recent::RecentRows;
 use crate::source::{Published, Source};
+use crate::source_set::SourceSet;
 use crate::subscription::{Columns, LaneSubscription, rows_since};
 use crate::waiting::{Opener, Waiting};
 
@@ -44,10 +45,10 @@ pub(crate) struct NodeQuery {
     metrics: Vec<Arc<Metric>>,
     /// For each source, its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
-    /// For each metric name, the bit of its source.
-    source_of: HashMap<String, u64>,
-    /// The entrance for jobs, and the bit of its source.
-    jobs: Option<(Arc<JobDoor>, u64)>,
+    /// For each metric name, its source.
+    source_of: HashMap<String, SourceSet>,
+    /// The entrance for jobs, and its source.
+    jobs: Option<(Arc<JobDoor>, SourceSet)>,
     /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
     history: Arc<Mutex<()>>,
     /// What remembers the past, if there is a store.
@@ -70,15 +71,16 @@ impl NodeQuery {
             // The metrics of jobs are not known before they are published.
             None => Vec::new(),
         };
-        let jobs =
-            sources.iter().enumerate().find_map(|(i, source)| Some((source.job_door()?.clone(), 1 << i)));
+        let jobs = sources
+            .iter()
+            .enumerate()
+            .find_map(|(i, source)| Some((source.job_door()?.clone(), SourceSet::one(i))));
         let mut metrics = catalogue();
         metrics.extend(tallies());
         let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
-        let bits = sources
-            .iter()
-            .enumerate()
-            .flat_map(|(i, metrics)| metrics.iter().map(move |metric| (metric.name.to_string(), 1 << i)));
+        let bits = sources.iter().enumerate().flat_map(|(i, metrics)| {
+            metrics.iter().map(move |metric| (metric.name.to_string(), SourceSet::one(i)))
+        });
         NodeQuery {
             source_of: bits.collect(),
             jobs,
@@ -182,47 +184,47 @@ impl NodeQuery {
         (ours, others)
     }
 
-    /// One bit for each source with a metric that a pattern selects.
-    fn sources_of(&self, patterns: &[Pattern]) -> u64 {
+    /// The sources with a metric that a pattern selects.
+    fn sources_of(&self, patterns: &[Pattern]) -> SourceSet {
         let wanted = |metrics: &Vec<Arc<Metric>>| {
             metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
         };
-        let jobs = self.jobs.iter().filter(|(door, _)| door.may_match(patterns)).map(|(_, bit)| bit);
-        let fixed = self.sources.iter().enumerate().map(|(i, metrics)| u64::from(wanted(metrics)) << i);
-        fixed.sum::<u64>() | jobs.sum::<u64>()
+        let jobs = self.jobs.iter().filter(|(door, _)| door.may_match(patterns)).map(|(_, source)| *source);
+        let fixed = self.sources.iter().enumerate().filter(|(_, metrics)| wanted(metrics));
+        fixed.map(|(i, _)| SourceSet::one(i)).chain(jobs).collect()
     }
 
     /// The patterns of this node that select a metric, or an error if none does.
-    fn checked(&self, patterns: &[Pattern]) -> Result<(Vec<Pattern>, u64), QueryError> {
+    fn checked(&self, patterns: &[Pattern]) -> Result<(Vec<Pattern>, SourceSet), QueryError> {
         let (ours, _) = self.for_this_node(patterns);
         match self.sources_of(&ours) {
-            0 => Err(nothing_matches(patterns)),
+            sources if sources.is_empty() => Err(nothing_matches(patterns)),
             sources => Ok((ours, sources)),
         }
     }
 
-    /// One bit for each source with a wanted metric.
-    fn sources_of_wanted(&self, wanted: &Wanted) -> u64 {
-        let all = (1 << self.sources.len()) - 1;
+    /// The sources with a wanted metric.
+    fn sources_of_wanted(&self, wanted: &Wanted) -> SourceSet {
+        let all = SourceSet::first(self.sources.len());
         let Some(metrics) = &wanted.metrics else { return all };
         let of_jobs =
-            |name: &str| self.jobs.as_ref().filter(|_| name.starts_with(PREFIX)).map(|(_, bit)| bit);
-        let bit = |name: &str| self.source_of.get(name).or_else(|| of_jobs(name)).copied();
-        metrics.iter().filter_map(|metric| bit(&metric.name)).fold(0, |bits, bit| bits | bit)
+            |name: &str| self.jobs.as_ref().filter(|_| name.starts_with(PREFIX)).map(|(_, source)| source);
+        let source = |name: &str| self.source_of.get(name).or_else(|| of_jobs(name)).copied();
+        metrics.iter().filter_map(|metric| source(&metric.name)).collect()
     }
 
     /// The readings of some sources, gathered again if they are older than `age_max`: kernel files by the
     /// asking thread, the agent's own numbers and those of jobs by the gather thread.
-    async fn published(&self, sources: u64, age_max: Nanos) -> Result<Vec<Arc<Published>>, QueryError> {
+    async fn published(&self, sources: SourceSet, age_max: Nanos) -> Result<Vec<Arc<Published>>, QueryError> {
         if self.inbox.is_closed() {
             return Err(QueryError::Stopped);
         }
         self.asked.questions.fetch_add(1, Ordering::Relaxed);
         let asked = clock::boot();
-        let files = sources & self.asked.files();
+        let files = sources.and(self.asked.files());
         let mut published = self.asked.latest(files, asked, age_max.min(self.age_max));
-        let others = sources & !files;
-        if others != 0 {
+        let others = sources.without(files);
+        if !others.is_empty() {
             let (reply, answer) = oneshot::channel();
             self.inbox.put(Request::Latest { sources: others, asked, age_max, reply })?;
             published.extend(answer.await.map_err(|_| QueryError::Stopped)?);
@@ -237,7 +239,7 @@ impl NodeQuery {
         }
         let (ours, missing) = self.for_this_node(patterns);
         let sources = self.sources_of(&ours);
-        if sources == 0 {
+        if sources.is_empty() {
             return if missing.is_empty() {
                 Err(nothing_matches(patterns))
             } else {
@@ -269,7 +271,7 @@ fn samples(published: &Published, patterns: &[Pattern]) -> Vec<Sample> {
 /// One look at this node, as [`Look`] defines it.
 struct NodeLook<'a> {
     query: &'a NodeQuery,
-    sources: u64,
+    sources: SourceSet,
     age_max: Nanos,
     published: Vec<Arc<Published>>,
     /// The names of other nodes in the request.
@@ -279,7 +281,7 @@ struct NodeLook<'a> {
 }
 
 impl<'a> NodeLook<'a> {
-    fn new(query: &'a NodeQuery, sources: u64, age_max: Nanos) -> Self {
+    fn new(query: &'a NodeQuery, sources: SourceSet, age_max: Nanos) -> Self {
         NodeLook { query, sources, age_max, published: Vec::new(), missing: Vec::new(), refusal: None }
     }
 }
@@ -290,7 +292,7 @@ impl Look for NodeLook<'_> {
             if let Some(refusal) = self.refusal.take() {
                 return Err(refusal);
             }
-            if self.sources != 0 {
+            if !self.sources.is_empty() {
                 self.published = self.query.published(self.sources, self.age_max).await?;
             }
             Ok(())
@@ -354,14 +356,15 @@ impl Query for NodeQuery {
     }
 
     fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
-        let sources = if wanted.has_node(&self.node) { self.sources_of_wanted(wanted) } else { 0 };
+        let sources =
+            if wanted.has_node(&self.node) { self.sources_of_wanted(wanted) } else { SourceSet::default() };
         Box::new(NodeLook::new(self, sources, age_max))
     }
 
     fn look_at<'a>(&'a self, patterns: &[Pattern], age_max: Nanos) -> Box<dyn Look + 'a> {
         let (ours, missing) = self.for_this_node(patterns);
         let sources = self.sources_of(&ours);
-        let nothing = sources == 0 && missing.is_empty() && !patterns.is_empty();
+        let nothing = sources.is_empty() && missing.is_empty() && !patterns.is_empty();
         let refusal = nothing.then(|| nothing_matches(patterns));
         Box::new(NodeLook { missing, refusal, ..NodeLook::new(self, sources, age_max) })
     }

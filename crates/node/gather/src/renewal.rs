@@ -4,6 +4,7 @@
 use khz_model::Nanos;
 
 use crate::source::Source;
+use crate::source_set::SourceSet;
 
 /// A renewal takes no slots from an instance that was gone for less than this: an interface or a disk that comes
 /// back soon has the same series. Without a renewal an instance keeps its slots for ever. The time runs from
@@ -47,23 +48,22 @@ impl Renewal {
         Renewal { gone_for, last: None }
     }
 
-    /// Renews the sources that are worn, unless the generation is too young; returns a bit for each renewed one.
+    /// Renews the sources that are worn, unless the generation is too young; returns the renewed ones.
     /// Call it about once a second, and not between a gather and the rows of a tick.
-    pub fn look(&mut self, now: Nanos, sources: &mut [Source]) -> u64 {
-        let (mut worn, mut gone_all) = (0, 0);
+    pub fn look(&mut self, now: Nanos, sources: &mut [Source]) -> SourceSet {
+        let (mut worn, mut gone_all) = (SourceSet::default(), 0);
         for (index, source) in sources.iter_mut().enumerate() {
             let gone = source.slots_gone(now, self.gone_for);
             if is_worn(gone, source.slots()) {
-                worn |= 1 << index;
+                worn = worn | SourceSet::one(index);
                 gone_all += gone;
             }
         }
-        if worn == 0 || !self.may(now, gone_all) {
-            return 0;
+        if worn.is_empty() || !self.may(now, gone_all) {
+            return SourceSet::default();
         }
         self.last = Some(now);
-        let is_worn = |index: &usize| worn >> index & 1 == 1;
-        for index in (0..sources.len()).filter(is_worn) {
+        for index in (0..sources.len()).filter(|&index| worn.has(index)) {
             let source = &mut sources[index];
             let before = source.slots();
             source.renew(now, self.gone_for);

@@ -193,6 +193,7 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
         lanes.renew(renewed, &sources);
         lanes[0].record(stamp(second), &mut sources, &mut calls, &mut None);
+        let renewed: u32 = (0..2).filter(|&source| renewed.has(source)).map(|source| 1 << source).sum();
         (renewed, sources[0].slots(), sources[1].slots())
     };
     let metrics = khz_parse::net_dev::FILE.metrics().len();

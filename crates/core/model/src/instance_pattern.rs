@@ -54,7 +54,8 @@ impl TextPattern {
     fn parse(written: &str, at: usize, whole: &str) -> Result<Self, NameError> {
         let name = unescape(written, at, whole)?;
         Ok(if written.contains(['*', '?']) {
-            TextPattern::Written(Glob::new(written))
+            // Between brackets these two need no escape, and people type them as they are.
+            TextPattern::Written(Glob::new(&written.replace('/', "%2F").replace(':', "%3A")))
         } else {
             TextPattern::Name(name.into())
         })
@@ -110,6 +111,22 @@ mod tests {
         };
         assert!(matches("port=%2A", "*") && !matches("port=%2A", "1"));
         assert!(matches("port=%2A*", "*1") && !matches("port=%2A*", "11"));
+    }
+
+    #[test]
+    fn slashes_and_colons_may_be_typed_as_they_are() {
+        let group = Instance::from_kernel(b"system.slice/a:b.service");
+        for (written, is_it) in [
+            ("system.slice/a:b.service", true),
+            ("system.slice%2Fa%3Ab.service", true),
+            ("system.slice/*", true),
+            ("*/a:?.service", true),
+            ("system.slice%2F*", true),
+            ("*/c.service", false),
+        ] {
+            let pattern = InstancePattern::parse(written, 0, written).unwrap();
+            assert_eq!(pattern.matches(&group), is_it, "{written}");
+        }
     }
 
     proptest! {

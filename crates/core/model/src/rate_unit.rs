@@ -25,9 +25,17 @@ impl RateUnit {
         if unit != Unit::Seconds.as_str() {
             return RateUnit::PerSecond(known(unit));
         }
+        let is_of_group =
+            |ends: &[&str]| name.starts_with("cgroup.") && ends.iter().any(|end| name.ends_with(end));
         let is_of_cpus =
             name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
-        if is_of_cpus || name == "uptime.idle" {
+        if is_of_group(&["_waiting", "_stalled"]) {
+            return RateUnit::ShareOfTime;
+        }
+        if is_of_cpus
+            || is_of_group(&["cpu_usage", "cpu_user", "cpu_system", "cpu_throttled_time"])
+            || name == "uptime.idle"
+        {
             RateUnit::Cpus
         } else if name.starts_with("pressure.") || SHARES.contains(&name) {
             RateUnit::ShareOfTime
@@ -76,6 +84,9 @@ mod tests {
             ("disk.io_time", "seconds", "share of the time"),
             ("disk.read_time", "seconds", "at a time"),
             ("pressure.io.some.total", "seconds", "share of the time"),
+            ("cgroup.cpu_usage", "seconds", "CPUs"),
+            ("cgroup.cpu_throttled_time", "seconds", "CPUs"),
+            ("cgroup.io_stalled", "seconds", "share of the time"),
             ("job.waited", "seconds", "seconds/s"),
             ("net.rx_bytes", "bytes", "bytes/s"),
             ("job.cost", "furlongs", "furlongs/s"),

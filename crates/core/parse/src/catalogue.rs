@@ -6,10 +6,10 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    cgroup, clock, clocksource, conntrack, cpufreq, diskstats, dmi, edac, fibrechannel, filesystem,
-    hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class, net_dev, nvme,
-    os_release, power_supply, pressure, protocols, rapl, sockets, softnet, stat, tape, thermal, throttle,
-    udp_queues, uname, uptime, vmstat, watchdog,
+    cgroup, clock, clocksource, conntrack, control_groups, cpufreq, diskstats, dmi, edac, fibrechannel,
+    filesystem, hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class,
+    net_dev, nvme, os_release, power_supply, pressure, protocols, rapl, sockets, softnet, stat, tape,
+    thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -62,6 +62,7 @@ pub fn files() -> &'static [&'static KernelFile] {
         &fibrechannel::FILE,
         &tape::FILE,
         &clocksource::FILE,
+        &control_groups::FILE,
     ];
     FILES
 }

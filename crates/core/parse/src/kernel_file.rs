@@ -129,6 +129,8 @@ pub enum Subject {
     Clock,
     /// Sensors of the hardware (hwmon).
     Sensors,
+    /// Control groups of services, containers and jobs.
+    ControlGroups,
     /// A tree of small files, by the name of its [`KernelFile`]: its groups say where the files are ([`crate::tree`]).
     Tree(&'static str),
 }

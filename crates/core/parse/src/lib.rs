@@ -13,6 +13,7 @@ pub mod clock;
 pub mod clocksource;
 mod compare;
 pub mod conntrack;
+pub mod control_groups;
 pub mod cpufreq;
 pub mod description;
 pub mod diskstats;

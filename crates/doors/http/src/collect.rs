@@ -59,6 +59,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("pressure/irq", &["pressure.irq.*"]),
     ("pressure/memory", &["pressure.memory.*"]),
     ("cgroup/cpu", &["cgroup.cpu.*"]),
+    ("cgroups", CONTROL_GROUPS),
     ("net/snmp", NETSTAT),
     ("net/netstat", NETSTAT),
     ("net/snmp6", &["ip6.*", "icmp6.*", "udp6.*", "udplite6.*"]),
@@ -77,6 +78,10 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("jobs", &["job.*"]),
     ("khz", &["khz.*"]),
 ];
+
+/// Services, containers and jobs.
+const CONTROL_GROUPS: &[&str] =
+    &["cgroup.count", "cgroup.info", "cgroup.cpu_*", "cgroup.memory*", "cgroup.io_*", "cgroup.tasks*"];
 
 /// Batteries and mains.
 const POWER_SUPPLY: &[&str] = &["power_supply.*"];

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
-use khz_parse::{KernelFile, Subject};
+use khz_parse::KernelFile;
 
 use crate::budget::Budget;
 use crate::job_door::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;
-use crate::survey::{Survey, subject_of};
+use crate::survey::{SubjectPlan, Survey, subject_of};
 
 /// All settings of an agent.
 #[derive(Clone, Debug)]
@@ -120,13 +120,16 @@ impl SourcePlan {
 pub const SOURCE_BUDGET: f64 = 0.05;
 
 impl Plan {
-    /// What is surveyed, each with the time between two surveys.
-    pub(crate) fn subjects(&self) -> Vec<(Subject, Nanos)> {
+    /// What is surveyed, how often, and what that may cost.
+    pub(crate) fn subjects(&self) -> Vec<SubjectPlan> {
         let period = |source: &SourcePlan| {
             let usual = source.file.refresh(|_| true).and_then(|refresh| refresh.period());
             source.rate.map(Rate::period).or(usual).unwrap_or_default()
         };
-        let subject = |source: &SourcePlan| Some((subject_of(&self.root, source.file)?, period(source)));
+        let subject = |source: &SourcePlan| {
+            let subject = subject_of(&self.root, source.file)?;
+            Some(SubjectPlan { subject, period: period(source), budget: source.budget })
+        };
         self.sources.iter().filter_map(subject).collect()
     }
 

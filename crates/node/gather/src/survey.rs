@@ -3,6 +3,7 @@
 //! it; the gather thread takes the finished texts. It never waits: where the thread is stuck, another one takes its
 //! place and leaves this step out. What a text says is not decided here.
 
+mod control_groups;
 mod course;
 mod file_systems;
 mod folder;
@@ -25,6 +26,8 @@ use khz_parse::{Entry, KernelFile, Pieces, Subject};
 use rustix::io::Errno;
 
 use crate::own::Tally;
+use control_groups::ControlGroups;
+pub use control_groups::{CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX};
 use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
@@ -37,6 +40,10 @@ pub const SURVEY_STUCK_AFTER: Nanos = Nanos::from_secs(5);
 /// At most this many threads are stuck at a time. Each holds a stack, and a file server that is gone may hold many file
 /// systems; with this many, nothing is surveyed until one of them comes back.
 pub const SURVEYS_STUCK_MAX: usize = 4;
+
+/// The share of one core that surveying a subject may cost, unless its source has a budget of its own: what costs more is surveyed
+/// less often.
+pub const SURVEY_BUDGET: f64 = 0.01;
 
 /// No subject is surveyed more often, whatever rate its source has.
 pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
@@ -83,6 +90,8 @@ struct State {
     answers: Vec<Option<Answer>>,
     /// How long the latest survey of each took.
     took: Vec<Nanos>,
+    /// The CPU time of that.
+    cost: Vec<Nanos>,
     /// The instances of each that were left out.
     left_out: Vec<u64>,
     is_over: bool,
@@ -135,13 +144,14 @@ impl Survey {
     /// Starts a thread that surveys these subjects below `root`, and waits a moment for the first texts.
     pub fn start(root: &Path, subjects: impl IntoIterator<Item = Subject>) -> Arc<Survey> {
         let root = root.to_owned();
-        let trees = Trees::default();
+        let (trees, control_groups) = (Trees::default(), ControlGroups::new(&root));
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
             Subject::FileSystems => file_systems::survey(course, &root),
             Subject::Interfaces => interfaces::survey(course, &root),
             Subject::Throttling => processors::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
             Subject::Sensors => sensors::survey(course, &root, &trees),
+            Subject::ControlGroups => control_groups.survey(course, &root),
             Subject::Tree(name) => trees.survey(course, &root, name),
         };
         let survey = Survey::with(subjects, Box::new(surveyor));
@@ -160,6 +170,7 @@ impl Survey {
             stuck: Vec::new(),
             answers: subjects.iter().map(|_| None).collect(),
             took: vec![Nanos(0); subjects.len()],
+            cost: vec![Nanos(0); subjects.len()],
             left_out: vec![0; subjects.len()],
             is_over: false,
         };
@@ -286,6 +297,11 @@ impl Survey {
         self.number_of(subject).map_or(Nanos(0), |number| self.lock().took[number])
     }
 
+    /// The CPU time of the latest survey; `None` while that cannot be known without waiting.
+    fn cost(&self, subject: Subject) -> Option<Nanos> {
+        Some(self.state.try_lock().ok()?.cost[self.number_of(subject)?])
+    }
+
     /// Ends the thread, as soon as the kernel lets it go.
     pub fn end(&self) {
         self.lock().is_over = true;
@@ -352,17 +368,29 @@ pub(crate) struct Surveys {
 struct Due {
     subject: Subject,
     period: Nanos,
+    /// The share of a core that it may cost.
+    budget: f64,
     next: Nanos,
+}
+
+/// When a subject is surveyed, and what that may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubjectPlan {
+    pub subject: Subject,
+    pub period: Nanos,
+    /// The share of a core; `None`: [`SURVEY_BUDGET`].
+    pub budget: Option<f64>,
 }
 
 impl Surveys {
     /// The first surveys were made just now.
-    pub fn new(survey: Arc<Survey>, periods: impl IntoIterator<Item = (Subject, Nanos)>, now: Nanos) -> Self {
-        let due = |(subject, period): (_, Nanos)| {
-            let period = period.max(SURVEY_PERIOD_MIN);
-            Due { subject, period, next: Nanos(now.0 + period.0) }
+    pub fn new(survey: Arc<Survey>, plans: impl IntoIterator<Item = SubjectPlan>, now: Nanos) -> Self {
+        let due = |plan: SubjectPlan| {
+            let period = plan.period.max(SURVEY_PERIOD_MIN);
+            let budget = plan.budget.unwrap_or(SURVEY_BUDGET);
+            Due { subject: plan.subject, period, budget, next: Nanos(now.0 + period.0) }
         };
-        let due: Vec<Due> = periods.into_iter().map(due).collect();
+        let due: Vec<Due> = plans.into_iter().map(due).collect();
         let mut surveys = Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due, next: Nanos(0) };
         surveys.find_next();
         surveys
@@ -388,7 +416,9 @@ impl Surveys {
         let wanted = self.due.iter_mut().filter(is_due).fold(0, |all, due| all | survey.bit(due.subject));
         if self.survey.want(wanted) {
             for due in self.due.iter_mut().filter(is_due) {
-                due.next = Nanos(now.0 + due.period.0);
+                // What the survey before cost: this one has only begun.
+                let cost = survey.cost(due.subject).unwrap_or_default();
+                due.next = Nanos(now.0 + due.period.0.max((cost.0 as f64 / due.budget) as u64));
             }
             self.find_next();
         }

@@ -54,8 +54,12 @@ fn survey_of(items: &'static [&'static str], blocked: &Blocked) -> Arc<Survey> {
 }
 
 fn surveys(survey: &Arc<Survey>) -> Surveys {
-    let periods = [Subject::FileSystems, Subject::Clock].map(|subject| (subject, Nanos(0)));
-    let mut surveys = Surveys::new(survey.clone(), periods, Nanos(0));
+    let plans = [Subject::FileSystems, Subject::Clock].map(|subject| SubjectPlan {
+        subject,
+        period: Nanos(0),
+        budget: None,
+    });
+    let mut surveys = Surveys::new(survey.clone(), plans, Nanos(0));
     surveys.stuck_after = SOON;
     // As often as the test looks.
     surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
@@ -127,7 +131,11 @@ fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
     assert!(!text.is_fresh() && other.is_fresh(), "each reader reads for itself");
     assert!(other.read(&mut buffer).is_ok() && !other.is_fresh());
     let period = Nanos::from_secs(10);
-    let mut surveys = Surveys::new(survey.clone(), [(Subject::FileSystems, period)], Nanos::SECOND);
+    let mut surveys = Surveys::new(
+        survey.clone(),
+        [SubjectPlan { subject: Subject::FileSystems, period, budget: None }],
+        Nanos::SECOND,
+    );
     let made = || survey.versions[0].load(Ordering::Acquire);
     (1..11).for_each(|second| surveys.look(Nanos::from_secs(second)));
     assert_eq!((made(), survey.lock().wanted), (1, 0));
@@ -138,7 +146,11 @@ fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
 
 #[test]
 fn no_subject_is_surveyed_more_often_than_once_a_second() {
-    let surveys = Surveys::new(survey_of(&[], &Blocked::default()), [(Subject::Clock, Nanos(1))], Nanos(0));
+    let surveys = Surveys::new(
+        survey_of(&[], &Blocked::default()),
+        [SubjectPlan { subject: Subject::Clock, period: Nanos(1), budget: None }],
+        Nanos(0),
+    );
     assert_eq!(surveys.due[0].period, SURVEY_PERIOD_MIN);
 }
 
@@ -155,4 +167,17 @@ fn the_thread_ends_with_the_gather_thread() {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn what_costs_more_than_its_budget_is_surveyed_less_often() {
+    let survey = survey_of(&[], &Blocked::default());
+    let plan = |subject, budget| SubjectPlan { subject, period: Nanos::SECOND, budget };
+    let plans = [plan(Subject::FileSystems, None), plan(Subject::Clock, Some(0.5))];
+    let mut surveys = Surveys::new(survey.clone(), plans, Nanos(0));
+    survey.lock().cost = vec![Nanos::from_millis(200), Nanos::from_millis(200)];
+    surveys.ask(Nanos::SECOND);
+    let next: Vec<u64> = surveys.due.iter().map(|due| due.next.0 / Nanos::SECOND.0).collect();
+    // 0.2 s of CPU are a hundredth of 20 s; half of a core pays for them each second.
+    assert_eq!(next, [21, 2]);
 }

@@ -36,13 +36,15 @@ fn run(survey: &Survey, number: u64) {
         }
         state.step = None;
         survey.step_since.store(0, Ordering::Relaxed);
+        let cost = clock::thread_cpu().since(before);
         state.took[index] = clock::boot().since(start);
+        state.cost[index] = cost;
         state.answers[index] = Some(answer);
         state.left_out[index] = course.left_out;
         survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
         survey.versions[index].fetch_add(1, Ordering::Release);
         survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
-        survey.counts.cpu.fetch_add(clock::thread_cpu().since(before).0, Ordering::Relaxed);
+        survey.counts.cpu.fetch_add(cost.0, Ordering::Relaxed);
         if state.wanted == 0 {
             survey.made.notify_all();
         }
@@ -79,6 +81,7 @@ pub(super) fn called(subject: Subject, item: &[u8]) -> String {
             format!("the driver of /{}", String::from_utf8_lossy(item))
         }
         Subject::Sensors => "the kernel, asked about its sensors,".to_owned(),
+        Subject::ControlGroups => "the kernel, asked about control groups,".to_owned(),
         Subject::Tree(name) => format!("the kernel, asked about {name},"),
     }
 }

@@ -196,7 +196,11 @@ fn the_numbers_of_a_driver_that_hangs_are_stuck_and_those_of_others_are_not() {
     };
     let subject = Subject::Tree("thermal_zone");
     let survey = Survey::with([subject], Box::new(surveyor));
-    let mut surveys = crate::survey::Surveys::new(survey.clone(), [(subject, Nanos(0))], Nanos(0));
+    let mut surveys = crate::survey::Surveys::new(
+        survey.clone(),
+        [crate::survey::SubjectPlan { subject, period: Nanos(0), budget: None }],
+        Nanos(0),
+    );
     surveys.stuck_after = Nanos::from_millis(50);
     surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
     surveys.find_next();

@@ -1,0 +1,238 @@
+//! Reads the control groups: walks the tree of folders when something in it has changed, and reads the files of each group that has
+//! tasks. The kernel answers from memory, so all of them are one step.
+
+mod names;
+mod watch;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use khz_model::Fault;
+use khz_model::instance::INSTANCE_MAX;
+use khz_parse::control_groups::{GroupFile, group_files};
+use khz_parse::survey::{MALFORMED, TOO_LARGE, UNREADABLE, escape};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::{Errno, read};
+
+use super::Answer;
+use super::course::{Abandoned, Course};
+use names::{Named, Names};
+use watch::Watch;
+
+/// The most groups that are read: each costs twelve files. A node of Kubernetes has some hundred, one of Slurm some ten.
+pub const CONTROL_GROUPS_MAX: usize = 2_048;
+
+/// Groups below more groups than this are left out: deeper ones are those of a container or of a user's own manager.
+pub const CONTROL_GROUPS_DEPTH_MAX: usize = 12;
+
+/// The longest file of a group that is read; `io.stat` has a line for each disk.
+pub const CONTROL_GROUP_FILE_BYTES_MAX: usize = 256 << 10;
+
+/// A group whose name is not known yet is asked about at so many surveys: runtimes write names down shortly after the group is made.
+const NAME_TRIES: u32 = 30;
+
+/// What is kept from one survey to the next.
+pub(super) struct ControlGroups {
+    names: Names,
+    files: Vec<GroupFile>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    watch: Watch,
+    /// The folders of the last walk, in the order of their names.
+    groups: Vec<Group>,
+    left_out: u64,
+}
+
+/// A group that has tasks.
+#[derive(Clone)]
+struct Group {
+    path: String,
+    named: Named,
+    tries: u32,
+}
+
+impl ControlGroups {
+    pub fn new(root: &Path) -> Self {
+        ControlGroups { names: Names::new(root), files: group_files(), state: Mutex::default() }
+    }
+
+    /// Makes the text.
+    pub fn survey(&self, course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
+        if !course.begin(b"")? {
+            return Ok(Err(Errno::TIMEDOUT));
+        }
+        let Some(top) = top(root) else { return Ok(Err(Errno::NOENT)) };
+        // A poisoned lock is harmless: the next walk makes the list anew.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.watch.has_news() {
+            self.walk(&mut state, &top);
+        }
+        self.name_again(&mut state, &top);
+        course.left_out = state.left_out;
+        let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
+        for group in &state.groups {
+            let folder = open(
+                top.join(&group.path),
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            );
+            // It is gone since the walk.
+            let Ok(folder) = folder else { continue };
+            // Two containers may have one name while the old one ends.
+            let name = if told.insert(&group.named.name) { &group.named.name } else { &group.path };
+            told.insert(name);
+            self.line(&folder, group, name, &mut text, &mut room);
+        }
+        text.extend(format!("* count={}\n", told.len()).bytes());
+        Ok(Ok(text))
+    }
+
+    /// Lists all groups that have tasks.
+    fn walk(&self, state: &mut State, top: &Path) {
+        let State { watch, groups, left_out } = state;
+        let before: HashMap<String, Group> =
+            std::mem::take(groups).into_iter().map(|g| (g.path.clone(), g)).collect();
+        watch.begin();
+        watch.folder("", top);
+        *left_out = 0;
+        let mut folders: Vec<String> = below(top, "");
+        let mut seen = HashSet::from([String::new()]);
+        while let Some(path) = folders.pop() {
+            let folder = top.join(&path);
+            watch.folder(&path, &folder);
+            seen.insert(path.clone());
+            if !is_populated(&folder) {
+                continue;
+            }
+            let group = match before.get(&path) {
+                Some(known) => known.clone(),
+                None => match self.names.of(top, &path) {
+                    Some(named) => Group { path: path.clone(), named, tries: 0 },
+                    None => continue,
+                },
+            };
+            if group.named.has_parts && path.split('/').count() < CONTROL_GROUPS_DEPTH_MAX {
+                folders.extend(below(top, &path));
+            }
+            if groups.len() < CONTROL_GROUPS_MAX {
+                groups.push(group);
+            } else {
+                *left_out += 1;
+            }
+        }
+        watch.end(|path| seen.contains(path));
+    }
+
+    /// Asks again for names that were not known.
+    fn name_again(&self, state: &mut State, top: &Path) {
+        let unnamed =
+            state.groups.iter_mut().filter(|group| !group.named.is_resolved && group.tries < NAME_TRIES);
+        for group in unnamed {
+            group.tries += 1;
+            if let Some(named) = self.names.of(top, &group.path) {
+                group.named = named;
+            }
+        }
+    }
+
+    fn line(&self, folder: &OwnedFd, group: &Group, name: &str, text: &mut Vec<u8>, room: &mut Vec<u8>) {
+        text.extend(b"cgroup ");
+        escape(cut(name), text);
+        for file in &self.files {
+            let numbers = match whole(folder, file.name, room) {
+                Ok(()) => file.read(room),
+                // The controller is not switched on for this group, or it has just been removed.
+                Err(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP) => continue,
+                Err(_) => {
+                    for number in &file.numbers {
+                        text.extend(format!(" {}={UNREADABLE}", number.word).bytes());
+                    }
+                    continue;
+                }
+            };
+            for (number, value) in file.numbers.iter().zip(numbers) {
+                let word = match value {
+                    Ok(Some(value)) => value.to_string(),
+                    Ok(None) => continue,
+                    Err(Fault::OutOfRange) => TOO_LARGE.to_owned(),
+                    Err(_) => MALFORMED.to_owned(),
+                };
+                text.extend(format!(" {}={word}", number.word).bytes());
+            }
+        }
+        for (label, value) in [("kind", group.named.kind), ("path", &*group.path), ("id", &*group.named.id)] {
+            if !value.is_empty() {
+                text.extend(format!(" :{label}=").bytes());
+                escape(value.as_bytes(), text);
+            }
+        }
+        text.push(b'\n');
+    }
+}
+
+/// The end of a name that is too long tells groups apart.
+fn cut(name: &str) -> &[u8] {
+    &name.as_bytes()[name.len().saturating_sub(INSTANCE_MAX)..]
+}
+
+/// The folder of all groups: where cgroup v2 is mounted alone, or beside version 1.
+fn top(root: &Path) -> Option<PathBuf> {
+    let places = ["sys/fs/cgroup", "sys/fs/cgroup/unified"].map(|place| root.join(place));
+    places.into_iter().find(|place| place.join("cgroup.controllers").exists())
+}
+
+/// The paths of the groups right below one, the last name first.
+fn below(top: &Path, path: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(top.join(path)) else { return Vec::new() };
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    // A name that is not UTF-8 has no place in a text.
+    let names = entries.flatten().filter(is_folder).filter_map(|entry| entry.file_name().into_string().ok());
+    let join = |name: String| if path.is_empty() { name } else { format!("{path}/{name}") };
+    let mut paths: Vec<String> = names.map(join).collect();
+    paths.sort_unstable_by(|a, b| b.cmp(a));
+    paths
+}
+
+/// True if the group, or one below it, has a task.
+fn is_populated(folder: &Path) -> bool {
+    match fs::read(folder.join("cgroup.events")) {
+        Ok(events) => !events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"),
+        Err(_) => true,
+    }
+}
+
+/// Reads a whole file into the room.
+fn whole(folder: &OwnedFd, name: &str, room: &mut Vec<u8>) -> Result<(), Errno> {
+    let file = openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+    let mut length = 0;
+    loop {
+        if room.len() < length + 4_096 {
+            room.resize(length + 8_192, 0);
+        }
+        match read(&file, &mut room[length..]) {
+            Ok(count) => {
+                length += count;
+                // Such a file is one record: what is left of the room says that it has ended.
+                if length < room.len() {
+                    break;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        if length > CONTROL_GROUP_FILE_BYTES_MAX {
+            return Err(Errno::FBIG);
+        }
+    }
+    room.truncate(length);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

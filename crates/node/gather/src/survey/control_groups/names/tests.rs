@@ -1,0 +1,173 @@
+//! Paths of groups as systemd, Slurm and container runtimes make them, and the files in which they write names down.
+
+use super::*;
+use proptest::prelude::*;
+
+const ID: &str = "4f5c2d9b8a7e6f1023456789abcdef0123456789abcdef0123456789abcdef01";
+const OTHER: &str = "00aa2d9b8a7e6f1023456789abcdef0123456789abcdef0123456789abcdef01";
+const UID: &str = "0aa1b2c3-d4e5-4f60-8a9b-0c1d2e3f4a5b";
+
+struct Root(PathBuf);
+
+impl Root {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("khz-names-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Root(path)
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn of(&self, path: &str) -> Option<(String, &'static str, bool, bool)> {
+        let named = Names::new(&self.0).of(&self.0.join("sys/fs/cgroup"), path)?;
+        Some((named.name, named.kind, named.is_resolved, named.has_parts))
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn is(
+    name: &str,
+    kind: &'static str,
+    is_resolved: bool,
+    has_parts: bool,
+) -> Option<(String, &'static str, bool, bool)> {
+    Some((name.to_owned(), kind, is_resolved, has_parts))
+}
+
+#[test]
+fn units_of_systemd_keep_their_path() {
+    let root = Root::new("units");
+    for (path, kind) in [
+        ("system.slice", "slice"),
+        ("system.slice/ssh.service", "service"),
+        ("init.scope", "scope"),
+        ("user.slice/user-1000.slice/user@1000.service/app.slice", "slice"),
+        ("mine", "group"),
+        // A service that is called like a container's parts, but has no identifier.
+        ("system.slice/docker.service", "service"),
+        ("docker", "group"),
+    ] {
+        assert_eq!(root.of(path), is(path, kind, true, true), "{path}");
+    }
+}
+
+#[test]
+fn jobs_of_slurm_are_called_by_their_number() {
+    let root = Root::new("slurm");
+    let scope = "system.slice/slurmstepd.scope";
+    assert_eq!(root.of(&format!("{scope}/job_7")), is("slurm/job_7", "job", true, true));
+    assert_eq!(
+        root.of(&format!("{scope}/job_7/step_batch")),
+        is("slurm/job_7/step_batch", "step", true, false)
+    );
+    for none in ["system", "job_7/step_0/user", "job_7/step_0/user/task_3"] {
+        assert_eq!(root.of(&format!("{scope}/{none}")), None, "{none}");
+    }
+    let shared = "system.slice/n12_slurmstepd.scope";
+    assert_eq!(root.of(&format!("{shared}/job_8/step_0")), is("slurm/n12/job_8/step_0", "step", true, false));
+}
+
+#[test]
+fn jobs_of_newer_slurm_are_called_by_what_their_processes_say() {
+    let root = Root::new("sluid");
+    let job = "system.slice/slurmstepd.scope/s4KXPN7YKM9R00";
+    assert_eq!(root.of(job), is("slurm/job_s4KXPN7YKM9R00", "job", false, true), "there is no process");
+    root.write(&format!("sys/fs/cgroup/{job}/cgroup.procs"), "");
+    root.write(&format!("sys/fs/cgroup/{job}/step_0/user/task_0/cgroup.procs"), "77\n78\n");
+    root.write("proc/77/environ", "PATH=/bin\0SLURM_JOB_ID=\0");
+    assert_eq!(root.of(job), is("slurm/job_s4KXPN7YKM9R00", "job", false, true), "it says no number");
+    root.write("proc/78/environ", "PATH=/bin\0SLURM_JOB_ID=123\0SLURM_JOB_NAME=a\0");
+    assert_eq!(root.of(job), is("slurm/job_123", "job", true, true));
+    assert_eq!(root.of(&format!("{job}/step_0")), is("slurm/job_123/step_0", "step", true, false));
+}
+
+#[test]
+fn containers_are_called_by_the_names_that_their_runtimes_wrote_down() {
+    let root = Root::new("containers");
+    let short = &ID[..SHORT_ID];
+    let docker = [format!("system.slice/docker-{ID}.scope"), format!("docker/{ID}")];
+    let podman = [format!("machine.slice/libpod-{ID}.scope"), format!("libpod_parent/libpod-{ID}")];
+    for (paths, runtime) in [(&docker, "docker"), (&podman, "podman")] {
+        for path in paths {
+            assert_eq!(root.of(path), is(&format!("{runtime}/{short}"), "container", false, false), "{path}");
+        }
+    }
+    root.write(
+        &format!("var/lib/docker/containers/{ID}/config.v2.json"),
+        r#"{"ID":"x","Name":"/web","State":{}}"#,
+    );
+    let file = "var/lib/containers/storage/overlay-containers/containers.json";
+    root.write(
+        file,
+        format!(r#"[{{"id":"{OTHER}","names":["other"]}},{{"id":"{ID}","names":["db"],"image":"i"}}]"#),
+    );
+    for (paths, name) in [(&docker, "docker/web"), (&podman, "podman/db")] {
+        for path in paths {
+            assert_eq!(root.of(path), is(name, "container", true, false), "{path}");
+        }
+    }
+    for path in ["lxc.payload.mail", "lxc/mail"] {
+        assert_eq!(root.of(path), is("lxc/mail", "container", true, false), "{path}");
+    }
+    // What stands in such a file may be anything.
+    for text in ["", "{", "[]", "null", r#"{"Name":7}"#, r#"{"Name":""}"#, r#"{"Name":"/a/../b"}"#] {
+        root.write(&format!("var/lib/docker/containers/{ID}/config.v2.json"), text);
+        assert_eq!(root.of(&docker[0]), is(&format!("docker/{short}"), "container", false, false), "{text}");
+    }
+}
+
+#[test]
+fn pods_are_called_by_their_namespace_and_name() {
+    let root = Root::new("pods");
+    let systemd = format!(
+        "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice",
+        UID.replace('-', "_")
+    );
+    let plain = format!("kubepods/besteffort/pod{UID}");
+    let inside = [
+        format!("{systemd}/cri-containerd-{ID}.scope"),
+        format!("{systemd}/crio-{ID}.scope"),
+        format!("{plain}/{ID}"),
+    ];
+    for path in [&systemd, &plain] {
+        assert_eq!(root.of(path), is(&format!("pod/{UID}"), "pod", false, true), "{path}");
+    }
+    for path in &inside {
+        let name = format!("pod/{UID}/{}", &ID[..SHORT_ID]);
+        assert_eq!(root.of(path), is(&name, "container", false, false), "{path}");
+    }
+    fs::create_dir_all(root.0.join(format!("var/log/pods/kube-system_coredns-7db6d8ff4d-x2v9q_{UID}")))
+        .unwrap();
+    root.write(&format!("var/log/containers/coredns-7db6d8ff4d-x2v9q_kube-system_coredns-{ID}.log"), "");
+    for path in [&systemd, &plain] {
+        assert_eq!(
+            root.of(path),
+            is("pod/kube-system/coredns-7db6d8ff4d-x2v9q", "pod", true, true),
+            "{path}"
+        );
+    }
+    for path in &inside {
+        let name = "pod/kube-system/coredns-7db6d8ff4d-x2v9q/coredns";
+        assert_eq!(root.of(path), is(name, "container", true, false), "{path}");
+    }
+    assert_eq!(root.of("kubepods.slice/kubepods-besteffort.slice").map(|named| named.1), Some("slice"));
+}
+
+proptest! {
+    #[test]
+    fn any_path_has_a_name_or_is_left_out(path in "([a-z_0-9.-]{0,12}(slurmstepd.scope|docker-|-pod|.slice|kubepods)?/?){0,6}") {
+        let root = Root(PathBuf::from("/nowhere"));
+        if let Some((name, ..)) = root.of(&path) {
+            prop_assert!(!name.is_empty() || path.is_empty());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Made-up trees of control groups, and real ones of this machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_model::{Instance, Reading};
+use khz_parse::{Parser, Subject, control_groups};
+
+use super::*;
+use crate::survey::{Survey, SurveyText};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A root of made-up files, removed at the end.
+struct Root(PathBuf);
+
+impl Root {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("khz-groups-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let root = Root(path);
+        root.write("sys/fs/cgroup/cgroup.controllers", "cpu memory io pids");
+        root
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A group with tasks.
+    fn group(&self, path: &str) {
+        let files =
+            [("cgroup.events", "populated 1\nfrozen 0\n"), ("pids.current", "3\n"), ("pids.max", "max\n")];
+        for (file, text) in files {
+            self.write(&format!("sys/fs/cgroup/{path}/{file}"), text);
+        }
+    }
+
+    fn survey(&self) -> Groups {
+        Groups(Survey::start(&self.0, [Subject::ControlGroups]))
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Groups(Arc<Survey>);
+
+impl Groups {
+    fn look(&self) -> Parser {
+        while !self.0.want(u64::MAX) {
+            std::thread::yield_now();
+        }
+        assert!(self.0.wait(PATIENCE));
+        let (mut text, mut parser) = (Vec::new(), Parser::new(&control_groups::FILE));
+        let length = SurveyText::new(&self.0, Subject::ControlGroups).read(&mut text).unwrap();
+        parser.advance_with(&text[..length]);
+        assert_eq!(parser.faults(), [], "{}", String::from_utf8_lossy(&text[..length]));
+        parser
+    }
+
+    /// The names of the groups.
+    fn names(&self) -> Vec<String> {
+        named(&self.look()).into_keys().collect()
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The groups and their kinds.
+fn named(parser: &Parser) -> BTreeMap<String, String> {
+    let infos = parser
+        .schema()
+        .series()
+        .iter()
+        .enumerate()
+        .filter(|(_, series)| &*series.metric.name == "cgroup.info");
+    let kind = |(slot, series): (usize, &khz_model::Series)| {
+        let labels = match parser.reading(slot) {
+            Some(reading @ Reading::Labels(_)) => {
+                let labels = reading.labels().unwrap();
+                labels.iter().map(|(_, value)| value.to_owned()).collect::<Vec<_>>().join(" ")
+            }
+            other => format!("{other:?}"),
+        };
+        (series.instance.as_ref().unwrap().name().to_owned(), labels)
+    };
+    infos.map(kind).collect()
+}
+
+fn get(parser: &Parser, metric: &str, group: &str) -> Option<Reading> {
+    let slot = parser.schema().slot(metric, Some(&Instance::from_kernel(group.as_bytes())))?;
+    parser.reading(slot as usize)
+}
+
+#[test]
+fn each_group_with_tasks_has_its_numbers_and_says_what_it_is() {
+    let root = Root::new("numbers");
+    root.group("system.slice");
+    root.group("system.slice/ssh.service");
+    root.write(
+        "sys/fs/cgroup/system.slice/ssh.service/cpu.stat",
+        "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n",
+    );
+    root.write("sys/fs/cgroup/system.slice/ssh.service/memory.current", "4096\n");
+    root.write("sys/fs/cgroup/system.slice/ssh.service/memory.max", "max\n");
+    root.write("sys/fs/cgroup/system.slice/ssh.service/memory.events", "low 0\noom_kill 2\n");
+    root.write(
+        "sys/fs/cgroup/system.slice/ssh.service/io.stat",
+        "8:0 rbytes=1 wbytes=2 rios=3 wios=4\n8:16 rbytes=10 wbytes=20 rios=30 wios=40\n",
+    );
+    root.write(
+        "sys/fs/cgroup/system.slice/ssh.service/io.pressure",
+        "some avg10=0.00 total=7\nfull avg10=0.00 total=x\n",
+    );
+    root.group("system.slice/empty.service");
+    root.write("sys/fs/cgroup/system.slice/empty.service/cgroup.events", "populated 0\nfrozen 0\n");
+    let parser = root.survey().look();
+    assert_eq!(parser.reading(0), Some(Reading::Present(2)));
+    let ssh = "system.slice/ssh.service";
+    let expected = [("system.slice", "slice system.slice"), (ssh, "service system.slice/ssh.service")];
+    assert_eq!(named(&parser), expected.map(|(name, info)| (name.to_owned(), info.to_owned())).into());
+    for (metric, value) in [
+        ("cgroup.cpu_usage", 1_500_000),
+        ("cgroup.cpu_system", 500_000),
+        ("cgroup.memory", 4_096),
+        ("cgroup.memory_oom_kills", 2),
+        ("cgroup.io_read", 11),
+        ("cgroup.io_writes", 44),
+        ("cgroup.io_waiting", 7),
+        ("cgroup.tasks", 3),
+    ] {
+        assert_eq!(get(&parser, metric, ssh), Some(Reading::Present(value)), "{metric}");
+    }
+    assert_eq!(get(&parser, "cgroup.io_stalled", ssh), Some(Reading::Failed(Fault::Malformed)));
+    for none in ["cgroup.memory_limit", "cgroup.memory_swap", "cgroup.cpu_throttled", "cgroup.tasks_limit"] {
+        assert_eq!(get(&parser, none, ssh), None, "{none}");
+    }
+}
+
+#[test]
+fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted() {
+    let root = Root::new("limit");
+    for host in ["a", "b"] {
+        root.group(&format!("{host}/lxc"));
+        root.group(&format!("{host}/lxc/mail"));
+        root.group(&format!("{host}/lxc/mail/deeper"));
+    }
+    assert_eq!(root.survey().names(), ["a", "a/lxc", "b", "b/lxc", "b/lxc/mail", "lxc/mail"]);
+    for number in 0..CONTROL_GROUPS_MAX {
+        root.group(&format!("g{number}"));
+    }
+    let groups = root.survey();
+    assert_eq!(groups.names().len(), CONTROL_GROUPS_MAX);
+    assert_eq!(groups.0.lock().left_out, [6]);
+    let deep = (0..2 * CONTROL_GROUPS_DEPTH_MAX).map(|_| "deep").collect::<Vec<_>>().join("/");
+    let root = Root::new("deep");
+    root.group(&deep);
+    assert_eq!(root.survey().names().len(), CONTROL_GROUPS_DEPTH_MAX);
+}
+
+#[test]
+fn a_host_without_version_2_of_control_groups_has_none() {
+    let root = Root::new("none");
+    fs::remove_file(root.0.join("sys/fs/cgroup/cgroup.controllers")).unwrap();
+    let groups = root.survey();
+    assert!(groups.0.wait(PATIENCE));
+    let mut text = Vec::new();
+    assert_eq!(SurveyText::new(&groups.0, Subject::ControlGroups).read(&mut text), Err(Errno::NOENT));
+}
+
+/// A group of this machine, removed at the end.
+struct RealGroup(PathBuf);
+
+impl RealGroup {
+    fn make(name: &str) -> Result<Self, String> {
+        let top = top(Path::new("/")).ok_or("no control groups of version 2")?;
+        let path = top.join(name);
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(RealGroup(path))
+    }
+}
+
+impl Drop for RealGroup {
+    fn drop(&mut self) {
+        // The kernel needs a moment until a killed process has left.
+        for _ in 0..1_000 {
+            match fs::remove_dir(&self.0) {
+                Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
+    let groups = Groups(Survey::start(Path::new("/"), [Subject::ControlGroups]));
+    let name = format!("khz-test-{}", std::process::id());
+    let group = match RealGroup::make(&name) {
+        Ok(group) => group,
+        Err(lacking) => return khz_skip::skip(format!("control groups of the kernel: {lacking}")),
+    };
+    let has = |parser: &Parser| named(parser).contains_key(&name);
+    assert!(!has(&groups.look()), "it has no tasks");
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(group.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+    let parser = groups.look();
+    assert!(has(&parser));
+    let used = get(&parser, "cgroup.cpu_usage", &name);
+    assert!(matches!(used, Some(Reading::Present(_))), "{used:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The group is empty when the kernel has let the process go.
+    let begun = std::time::Instant::now();
+    while has(&groups.look()) {
+        assert!(begun.elapsed() < PATIENCE, "it is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let inner = RealGroup::make(&format!("{name}/inner")).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(inner.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+    let names = groups.names();
+    assert!(names.contains(&name) && names.contains(&format!("{name}/inner")), "{names:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(inner);
+    drop(group);
+    assert!(!groups.names().contains(&name));
+}

@@ -8,8 +8,8 @@ use crate::kernel_file::KernelFile;
 use crate::{
     cgroup, clock, clocksource, conntrack, control_groups, cpufreq, diskstats, dmi, edac, fibrechannel,
     filesystem, hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class,
-    net_dev, nvme, os_release, power_supply, pressure, protocols, rapl, sockets, softnet, stat, tape,
-    thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
+    net_dev, nvme, os_release, power_supply, pressure, processes, protocols, rapl, sockets, softnet, stat,
+    tape, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -63,6 +63,7 @@ pub fn files() -> &'static [&'static KernelFile] {
         &tape::FILE,
         &clocksource::FILE,
         &control_groups::FILE,
+        &processes::FILE,
     ];
     FILES
 }

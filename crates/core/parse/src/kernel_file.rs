@@ -131,6 +131,8 @@ pub enum Subject {
     Sensors,
     /// Control groups of services, containers and jobs.
     ControlGroups,
+    /// Processes and programs.
+    Processes,
     /// A tree of small files, by the name of its [`KernelFile`]: its groups say where the files are ([`crate::tree`]).
     Tree(&'static str),
 }

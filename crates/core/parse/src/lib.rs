@@ -41,6 +41,7 @@ pub mod os_release;
 mod parser;
 pub mod power_supply;
 pub mod pressure;
+pub mod processes;
 pub mod protocols;
 pub mod rapl;
 mod sink;

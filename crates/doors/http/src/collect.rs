@@ -60,6 +60,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("pressure/memory", &["pressure.memory.*"]),
     ("cgroup/cpu", &["cgroup.cpu.*"]),
     ("cgroups", CONTROL_GROUPS),
+    ("processes", &["processes.*", "process.*", "program.*"]),
     ("net/snmp", NETSTAT),
     ("net/netstat", NETSTAT),
     ("net/snmp6", &["ip6.*", "icmp6.*", "udp6.*", "udplite6.*"]),

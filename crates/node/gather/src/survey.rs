@@ -9,6 +9,7 @@ mod file_systems;
 mod folder;
 mod interfaces;
 mod line;
+mod processes;
 mod processors;
 mod sensors;
 mod time_service;
@@ -31,6 +32,8 @@ pub use control_groups::{CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX,
 use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
+use processes::Processes;
+pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESSES_BUDGET, PROCESSES_MAX, PROGRAMS_SHOWN};
 use trees::Trees;
 pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
 
@@ -145,6 +148,7 @@ impl Survey {
     pub fn start(root: &Path, subjects: impl IntoIterator<Item = Subject>) -> Arc<Survey> {
         let root = root.to_owned();
         let (trees, control_groups) = (Trees::default(), ControlGroups::new(&root));
+        let processes = Processes::new(&root);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
             Subject::FileSystems => file_systems::survey(course, &root),
             Subject::Interfaces => interfaces::survey(course, &root),
@@ -152,6 +156,7 @@ impl Survey {
             Subject::Clock => time_service::survey(course, &root),
             Subject::Sensors => sensors::survey(course, &root, &trees),
             Subject::ControlGroups => control_groups.survey(course, &root),
+            Subject::Processes => processes.survey(course),
             Subject::Tree(name) => trees.survey(course, &root, name),
         };
         let survey = Survey::with(subjects, Box::new(surveyor));
@@ -370,7 +375,40 @@ struct Due {
     period: Nanos,
     /// The share of a core that it may cost.
     budget: f64,
+    /// True while it is surveyed less often because of its cost.
+    is_held_back: bool,
     next: Nanos,
+}
+
+/// The usual budget of a subject.
+fn usual_budget(subject: Subject) -> f64 {
+    match subject {
+        Subject::Processes => PROCESSES_BUDGET,
+        _ => SURVEY_BUDGET,
+    }
+}
+
+impl Due {
+    /// When it is due again, if it is surveyed now: the survey before had this cost.
+    fn after(&mut self, now: Nanos, cost: Nanos) -> Nanos {
+        let apart = (cost.0 as f64 / self.budget) as u64;
+        // What is near the border is not told of again and again.
+        let border = if self.is_held_back { self.period.0 / 2 } else { self.period.0 };
+        let is_held_back = apart > border;
+        if is_held_back != self.is_held_back {
+            self.is_held_back = is_held_back;
+            let (name, percent) = (worker::named(self.subject), self.budget * 100.0);
+            if is_held_back {
+                let every = apart as f64 / Nanos::SECOND.0 as f64;
+                tracing::info!(
+                    "surveys of {name} cost more than their budget of {percent:.1} % of a core: there is one every {every:.1} s"
+                );
+            } else {
+                tracing::info!("surveys of {name} are back within their budget of {percent:.1} % of a core");
+            }
+        }
+        Nanos(now.0 + self.period.0.max(apart))
+    }
 }
 
 /// When a subject is surveyed, and what that may cost.
@@ -378,7 +416,7 @@ struct Due {
 pub(crate) struct SubjectPlan {
     pub subject: Subject,
     pub period: Nanos,
-    /// The share of a core; `None`: [`SURVEY_BUDGET`].
+    /// The share of a core; `None`: the usual one.
     pub budget: Option<f64>,
 }
 
@@ -387,8 +425,8 @@ impl Surveys {
     pub fn new(survey: Arc<Survey>, plans: impl IntoIterator<Item = SubjectPlan>, now: Nanos) -> Self {
         let due = |plan: SubjectPlan| {
             let period = plan.period.max(SURVEY_PERIOD_MIN);
-            let budget = plan.budget.unwrap_or(SURVEY_BUDGET);
-            Due { subject: plan.subject, period, budget, next: Nanos(now.0 + period.0) }
+            let budget = plan.budget.unwrap_or_else(|| usual_budget(plan.subject));
+            Due { subject: plan.subject, period, budget, is_held_back: false, next: Nanos(now.0 + period.0) }
         };
         let due: Vec<Due> = plans.into_iter().map(due).collect();
         let mut surveys = Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due, next: Nanos(0) };
@@ -418,7 +456,7 @@ impl Surveys {
             for due in self.due.iter_mut().filter(is_due) {
                 // What the survey before cost: this one has only begun.
                 let cost = survey.cost(due.subject).unwrap_or_default();
-                due.next = Nanos(now.0 + due.period.0.max((cost.0 as f64 / due.budget) as u64));
+                due.next = due.after(now, cost);
             }
             self.find_next();
         }

@@ -69,19 +69,28 @@ fn next(survey: &Survey, number: u64) -> Option<(usize, Subject)> {
     }
 }
 
+/// A subject in words.
+pub(super) fn named(subject: Subject) -> &'static str {
+    match subject {
+        Subject::FileSystems => "file systems",
+        Subject::Interfaces => "network interfaces",
+        Subject::Throttling => "throttled processors",
+        Subject::Clock => "the clock",
+        Subject::Sensors => "sensors",
+        Subject::ControlGroups => "control groups",
+        Subject::Processes => "processes",
+        Subject::Tree(name) => name,
+    }
+}
+
 /// A step in words.
 pub(super) fn called(subject: Subject, item: &[u8]) -> String {
     match subject {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
         Subject::FileSystems => format!("the file system at {}", String::from_utf8_lossy(item)),
-        Subject::Interfaces => "the kernel, asked about network interfaces,".to_owned(),
-        Subject::Throttling => "the kernel, asked about throttled processors,".to_owned(),
-        Subject::Clock => "the kernel, asked about its clock,".to_owned(),
         Subject::Sensors | Subject::Tree(_) if !item.is_empty() => {
             format!("the driver of /{}", String::from_utf8_lossy(item))
         }
-        Subject::Sensors => "the kernel, asked about its sensors,".to_owned(),
-        Subject::ControlGroups => "the kernel, asked about control groups,".to_owned(),
-        Subject::Tree(name) => format!("the kernel, asked about {name},"),
+        _ => format!("the kernel, asked about {},", named(subject)),
     }
 }

@@ -217,8 +217,16 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
     assert!(!has(&groups.look()), "it has no tasks");
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     fs::write(group.0.join("cgroup.procs"), child.id().to_string()).unwrap();
-    let parser = groups.look();
-    assert!(has(&parser));
+    // The kernel tells of it a little later.
+    let begun = std::time::Instant::now();
+    let parser = loop {
+        let parser = groups.look();
+        if has(&parser) {
+            break parser;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it is not there");
+        std::thread::sleep(Duration::from_millis(10));
+    };
     let used = get(&parser, "cgroup.cpu_usage", &name);
     assert!(matches!(used, Some(Reading::Present(_))), "{used:?}");
     child.kill().unwrap();
@@ -232,11 +240,22 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
     let inner = RealGroup::make(&format!("{name}/inner")).unwrap();
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     fs::write(inner.0.join("cgroup.procs"), child.id().to_string()).unwrap();
-    let names = groups.names();
-    assert!(names.contains(&name) && names.contains(&format!("{name}/inner")), "{names:?}");
+    let begun = std::time::Instant::now();
+    loop {
+        let names = groups.names();
+        if names.contains(&name) && names.contains(&format!("{name}/inner")) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{names:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     drop(inner);
     drop(group);
-    assert!(!groups.names().contains(&name));
+    let begun = std::time::Instant::now();
+    while groups.names().contains(&name) {
+        assert!(begun.elapsed() < PATIENCE, "it is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

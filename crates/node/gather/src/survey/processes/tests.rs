@@ -1,0 +1,219 @@
+//! Processes of this machine, and made-up ones.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_model::{Instance, Reading};
+use khz_parse::{Parser, Subject, processes};
+
+use super::*;
+use crate::survey::{Survey, SurveyText};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Looks(Arc<Survey>);
+
+impl Looks {
+    fn at(root: &Path) -> Self {
+        Looks(Survey::start(root, [Subject::Processes]))
+    }
+
+    fn text(&self) -> Result<String, Errno> {
+        while !self.0.want(u64::MAX) {
+            std::thread::yield_now();
+        }
+        assert!(self.0.wait(PATIENCE));
+        let mut text = Vec::new();
+        let length = SurveyText::new(&self.0, Subject::Processes).read(&mut text)?;
+        Ok(String::from_utf8_lossy(&text[..length]).into_owned())
+    }
+
+    fn look(&self) -> Parser {
+        let text = self.text().unwrap();
+        let mut parser = Parser::new(&processes::FILE);
+        parser.advance_with(text.as_bytes());
+        assert_eq!(parser.faults(), [], "{text}");
+        parser
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn get(parser: &Parser, metric: &str, instance: Option<&str>) -> Option<Reading> {
+    let instance = instance.map(|instance| Instance::from_kernel(instance.as_bytes()));
+    let slot = parser.schema().slot(metric, instance.as_ref())?;
+    parser.reading(slot as usize)
+}
+
+fn number(parser: &Parser, metric: &str, instance: Option<&str>) -> Option<u64> {
+    match get(parser, metric, instance)? {
+        Reading::Present(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// The place of a process among those that a description names, and its command.
+fn place_of(parser: &Parser, description: &str, pid: u32) -> Option<(String, String)> {
+    (1..=PROCESS_PLACES).map(|place| place.to_string()).find_map(|place| {
+        let labels = get(parser, description, Some(&place))?.labels()?;
+        (labels.get("pid") == Some(&pid.to_string()))
+            .then(|| (place, labels.get("command").unwrap_or_default().to_owned()))
+    })
+}
+
+struct Busy(Child);
+
+impl Busy {
+    fn start(script: &str) -> Self {
+        Busy(Command::new("sh").args(["-c", script]).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_busy_process_has_a_place_with_its_number_and_name_until_it_ends() {
+    let looks = Looks::at(Path::new("/"));
+    let busy = Busy::start("while :; do :; done");
+    let begun = Instant::now();
+    let (place, command) = loop {
+        std::thread::sleep(Duration::from_millis(50));
+        let parser = looks.look();
+        if let Some(found) = place_of(&parser, "process.busiest", busy.0.id()) {
+            let cpu = number(&parser, "process.cpu", Some(&found.0)).unwrap();
+            // In thousandths of a CPU; a shell has one thread.
+            assert!((1..=1_500).contains(&cpu), "{cpu}");
+            assert!(number(&parser, "program.cpu", Some("sh")).unwrap() >= cpu);
+            break found;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+    };
+    assert_eq!(command, "sh");
+    let parser = looks.look();
+    assert!(number(&parser, "processes.look_period", None).is_some());
+    assert!(number(&parser, "processes.threads", None) >= number(&parser, "processes.count", None));
+    assert!(number(&parser, "processes.in_state", Some("S")).unwrap() > 0);
+    let pid = busy.0.id();
+    drop(busy);
+    assert_eq!(place_of(&looks.look(), "process.busiest", pid), None, "place {place} is given back");
+}
+
+#[test]
+fn processes_that_came_and_went_between_two_looks_are_counted() {
+    if fs::read_link("/proc/self/ns/pid").unwrap().to_str() != Some(HOST_PIDS) {
+        return khz_skip::skip("the kernel's count of processes: this is another PID namespace".to_owned());
+    }
+    let looks = Looks::at(Path::new("/"));
+    let before = number(&looks.look(), "processes.short_lived", None).unwrap();
+    for _ in 0..40 {
+        Command::new("true").status().unwrap();
+    }
+    let after = number(&looks.look(), "processes.short_lived", None).unwrap();
+    assert!(after >= before + 40, "{before}, {after}");
+}
+
+#[test]
+fn what_a_process_writes_is_seen() {
+    let looks = Looks::at(Path::new("/"));
+    // Beside the program: a tmpfs, as /tmp may be, is no disk.
+    let file = std::env::current_exe().unwrap().with_extension(format!("writes-{}", std::process::id()));
+    let busy = Busy::start(&format!("while :; do printf %99999d 0 > '{}'; done", file.display()));
+    let begun = Instant::now();
+    loop {
+        std::thread::sleep(Duration::from_millis(100));
+        let parser = looks.look();
+        if let Some((place, _)) = place_of(&parser, "process.mover", busy.0.id())
+            && number(&parser, "process.io", Some(&place)).is_some_and(|moved| moved > 0)
+        {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{}", looks.text().unwrap());
+    }
+    drop(busy);
+    let _ = fs::remove_file(&file);
+}
+
+/// A made-up `/proc`, removed at the end.
+struct Proc(PathBuf);
+
+impl Proc {
+    fn new(name: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("khz-proc-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("proc/self")).unwrap();
+        Proc(root)
+    }
+
+    fn process(&self, pid: u32, command: &str, ticks: u64, began: u64, pages: u64) {
+        let folder = self.0.join("proc").join(pid.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let stat =
+            format!("{pid} ({command}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 2 0 {began} 0 {pages} 0\n");
+        // Another file, as of another process: what was opened before stays what it was.
+        let _ = fs::remove_file(folder.join("stat"));
+        fs::write(folder.join("stat"), stat).unwrap();
+    }
+}
+
+impl Drop for Proc {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_number_that_another_process_has_now_is_another_process() {
+    let proc = Proc::new("numbers");
+    proc.process(7, "one", 100, 50, 10);
+    proc.process(8, "broken", 0, 0, 1);
+    fs::write(proc.0.join("proc/8/stat"), "8 (broken").unwrap();
+    fs::create_dir_all(proc.0.join("proc/9")).unwrap();
+    let looks = Looks::at(&proc.0);
+    let parser = looks.look();
+    assert_eq!(
+        (number(&parser, "processes.count", None), number(&parser, "processes.threads", None)),
+        (Some(1), Some(2))
+    );
+    assert_eq!(
+        get(&parser, "processes.short_lived", None),
+        Some(Reading::Absent(khz_model::Absence::NoField))
+    );
+    assert_eq!(place_of(&parser, "process.largest", 7), Some(("1".to_owned(), "one".to_owned())));
+    // The open file still has the first process, as the kernel's would not: it is closed by making the folder anew.
+    fs::remove_dir_all(proc.0.join("proc/7")).unwrap();
+    looks.text().unwrap_err();
+    proc.process(7, "other", 5_000, 60, 20);
+    let parser = looks.look();
+    assert_eq!(place_of(&parser, "process.largest", 7), Some(("1".to_owned(), "other".to_owned())));
+    assert_eq!(
+        number(&parser, "program.cpu", Some("other")),
+        Some(0),
+        "what it used before is not of this time"
+    );
+}
+
+#[test]
+fn a_folder_without_processes_is_no_source() {
+    let proc = Proc::new("none");
+    assert_eq!(Looks::at(&proc.0).text(), Err(Errno::NOENT));
+}
+
+#[test]
+fn shares_are_rounded() {
+    assert_eq!(permille(1, Nanos::SECOND), 10);
+    assert_eq!(permille(100, Nanos::from_millis(500)), 2_000);
+    assert_eq!(permille(1, Nanos::from_secs(21)), 0);
+    assert_eq!(each_second(u64::MAX, Nanos::from_millis(1)), u64::MAX);
+    assert_eq!(each_second(3, Nanos::from_secs(2)), 2);
+}

@@ -80,6 +80,8 @@ impl Evaluator {
                     alert.active_at = active_since(alert.active_at, alerting.hold, at, now, grace);
                 }
                 alert.end_by(handover.now);
+                // Where its nodes went is about the other hub.
+                alert.went_on &= alert.state == AlertState::Inactive;
                 // One that fires counts more than one that waits, and this more than one that is over; then the older one.
                 let goes_on =
                     |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);

@@ -97,8 +97,8 @@ struct Elsewhere {
 }
 
 impl Firing {
-    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end; nor has
-    /// one whose nodes have gone.
+    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end: it may
+    /// have left that to this one. Nor has one whose nodes have gone.
     fn listen(&mut self, said: &[Said<'_>]) {
         if self.is_ours == Some(true) {
             return;
@@ -107,7 +107,8 @@ impl Firing {
             if one.has_taken() && !one.is_ending() {
                 let told = one.told.iter().copied().cloned().collect();
                 self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
-            } else if !one.went_on
+            } else if one.over.is_some()
+                && !one.went_on
                 && self.elsewhere.as_ref().is_some_and(|known| known.identity == one.identity)
             {
                 self.elsewhere = None;
@@ -390,7 +391,8 @@ mod tests {
         let whose = |firings: &mut Firings, hub: &str, fired: Option<i64>, owns: bool| {
             let asked = seen + Duration::from_secs(5);
             let (active, told) = (fired.map(Some), if owns { vec![&line] } else { Vec::new() });
-            let said = Said { hub, asked, active, owns: Some(owns), told, ..nothing_said(seen) };
+            let over = fired.is_none().then_some(12);
+            let said = Said { hub, asked, active, over, owns: Some(owns), told, ..nothing_said(seen) };
             firings.whose(&alert(10), "b", &[said], seen)
         };
         let mut firings = Firings::default();

@@ -11,6 +11,15 @@ use crate::limits::PROBLEM_BYTES_MAX;
 pub enum Answer {
     /// It has it; its word, such as a status.
     Taken(String),
+    /// It has it for some of those to whom it goes, and refuses it for the others.
+    Partly {
+        /// Its word.
+        said: String,
+        /// How many get nothing.
+        refused: u64,
+        /// Who these are, and why.
+        problem: String,
+    },
     /// It will never take it: sending it again does not help.
     Refused(String),
     /// It does not take it now; it may have said for how long.
@@ -25,6 +34,7 @@ impl Answer {
     pub fn text(&self) -> &str {
         match self {
             Answer::Taken(text)
+            | Answer::Partly { problem: text, .. }
             | Answer::Refused(text)
             | Answer::Later(text, _)
             | Answer::Unknown(text, _) => text,
@@ -32,9 +42,12 @@ impl Answer {
     }
 
     /// The same with another sentence.
-    pub(crate) fn map(self, change: impl FnOnce(&str) -> String) -> Self {
+    pub(crate) fn map(self, change: impl Fn(&str) -> String) -> Self {
         match self {
             Answer::Taken(text) => Answer::Taken(change(&text)),
+            Answer::Partly { said, refused, problem } => {
+                Answer::Partly { said: change(&said), refused, problem: change(&problem) }
+            }
             Answer::Refused(text) => Answer::Refused(change(&text)),
             Answer::Later(text, wish) => Answer::Later(change(&text), wish),
             Answer::Unknown(text, wish) => Answer::Unknown(change(&text), wish),

@@ -11,17 +11,14 @@ use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, Mailboxes};
 
 use crate::alert::{Alert, Labels, with_external};
-use crate::answer::Answer;
+use crate::answer::{Answer, cut};
 use crate::body::{status, time_for_people};
 use crate::digest::Job;
 use crate::door::Door;
 use crate::error::NotifyError;
 use crate::message::Message;
 use crate::settings::{EmailSettings, SmtpTls};
-use crate::smtp::{Envelope, Server, SmtpError};
-
-/// Statuses by which a server says that it does not let us in: somebody mends that, and the message waits.
-const NOT_LET_IN: [u16; 5] = [454, 530, 534, 535, 538];
+use crate::smtp::{Envelope, Server, SmtpError, Taken};
 
 /// E-mail to some people.
 pub(crate) struct Email {
@@ -97,8 +94,9 @@ impl Door<Job> for Email {
         let to = self.to.iter().map(|to| to.email.as_ref()).collect();
         let envelope = Envelope { from: self.from.email.as_ref(), to, mail: &mail.formatted() };
         match server.send(&envelope) {
-            Ok(said) => Answer::Taken(said),
-            Err(error @ SmtpError::Refused { status: 500.., .. }) if !is_login(&error) => {
+            Ok(taken) if taken.refused.is_empty() => Answer::Taken(taken.said),
+            Ok(taken) => partly(&taken),
+            Err(error @ SmtpError::Refused { .. }) if !error.is_for_now() => {
                 Answer::Refused(error.to_string())
             }
             Err(error @ SmtpError::Unknown(_)) => Answer::Unknown(error.to_string(), None),
@@ -107,9 +105,11 @@ impl Door<Job> for Email {
     }
 }
 
-/// True for a server that does not let us in.
-fn is_login(error: &SmtpError) -> bool {
-    matches!(error, SmtpError::Refused { status, .. } if NOT_LET_IN.contains(status))
+/// A mail that does not go to all. Who has it must not get it twice, so the others do not get this one any more.
+fn partly(taken: &Taken) -> Answer {
+    let of_one = |(to, error): &(String, SmtpError)| format!("not to {}: {error}", printable(to));
+    let all: Vec<String> = taken.refused.iter().map(of_one).collect();
+    Answer::Partly { said: taken.said.clone(), refused: all.len() as u64, problem: cut(all.join("; ")) }
 }
 
 /// Checks an address, as `khz <khz@example.org>`.

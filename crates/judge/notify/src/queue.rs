@@ -218,9 +218,9 @@ impl Core for Queue {
 
     fn done(&mut self, job: Batch, answer: &Answer, now: Now) {
         match answer {
-            Answer::Taken(_) | Answer::Refused(_) => {
+            Answer::Taken(_) | Answer::Partly { .. } | Answer::Refused(_) => {
                 self.pauses.reset();
-                let is_taken = matches!(answer, Answer::Taken(_));
+                let is_taken = !matches!(answer, Answer::Refused(_));
                 for (id, sent) in &job.alerts {
                     self.settle(*id, sent, is_taken, now);
                 }

@@ -16,6 +16,9 @@ use crate::answer::cut;
 use crate::limits::SMTP_REPLY_BYTES_MAX;
 use crate::settings::SmtpTls;
 
+/// Statuses by which a server says that it does not let us in: somebody mends that, and the message waits.
+const NOT_LET_IN: [u16; 5] = [454, 530, 534, 535, 538];
+
 /// Why a mail did not go.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SmtpError {
@@ -37,6 +40,16 @@ pub(crate) enum SmtpError {
         /// Its words.
         text: String,
     },
+    /// The server says something else than this step of the dialogue has.
+    #[error("to {to} the server says {status}, which is no answer to that: {text}")]
+    OutOfStep {
+        /// The command.
+        to: &'static str,
+        /// Its status.
+        status: u16,
+        /// Its words.
+        text: String,
+    },
     /// The server got the whole mail, and its answer did not come.
     #[error("the server got the mail, and whether it has taken it is not known: {0}")]
     Unknown(String),
@@ -45,11 +58,26 @@ pub(crate) enum SmtpError {
     Unable(&'static str),
 }
 
+impl SmtpError {
+    /// True for a server that says no, and may say yes later.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, SmtpError::Refused { status, .. } if *status < 500 || NOT_LET_IN.contains(status))
+    }
+}
+
 /// Who sends what to whom. All of it is ASCII.
 pub(crate) struct Envelope<'a> {
     pub from: &'a str,
     pub to: Vec<&'a str>,
     pub mail: &'a [u8],
+}
+
+/// What came of a mail that the server has taken.
+pub(crate) struct Taken {
+    /// The server's last words.
+    pub said: String,
+    /// The recipients that it has refused, each with its words.
+    pub refused: Vec<(String, SmtpError)>,
 }
 
 /// A server, as the settings name it.
@@ -67,10 +95,10 @@ pub(crate) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Sends a mail; returns the server's last words.
-    pub fn send(&self, envelope: &Envelope<'_>) -> Result<String, SmtpError> {
+    /// Sends a mail to all recipients that the server does not refuse. It is an error if that is none.
+    pub fn send(&self, envelope: &Envelope<'_>) -> Result<Taken, SmtpError> {
         let mut talk = Talk { stream: Some(self.connect()?), timeout: self.timeout, left: Vec::new() };
-        talk.expect("the connection")?;
+        talk.expect("the connection", DONE)?;
         let mut able = talk.command("EHLO", &format!("EHLO {}", self.hello))?;
         if matches!(self.tls, SmtpTls::Start(_)) {
             if !has(&able, "STARTTLS") {
@@ -82,18 +110,17 @@ impl Server<'_> {
         }
         self.log_in(&mut talk, &able)?;
         talk.command("MAIL", &format!("MAIL FROM:<{}>", envelope.from))?;
-        for to in &envelope.to {
-            talk.command("RCPT", &format!("RCPT TO:<{to}>"))?;
-        }
-        talk.command("DATA", "DATA")?;
+        let refused = talk.name_recipients(&envelope.to)?;
+        // Without this answer, the server would read the mail as commands.
+        talk.ask("DATA", "DATA", GO_ON)?;
         talk.write(&stuffed(envelope.mail))?;
-        let said = talk.expect("the mail").map_err(|error| match error {
+        let said = talk.expect("the mail", DONE).map_err(|error| match error {
             said @ SmtpError::Refused { .. } => said,
             other => SmtpError::Unknown(other.to_string()),
         })?;
         // It has the mail, whatever it says now.
         let _ = talk.command("QUIT", "QUIT");
-        Ok(said)
+        Ok(Taken { said, refused })
     }
 
     fn connect(&self) -> Result<Stream, SmtpError> {
@@ -126,8 +153,9 @@ impl Server<'_> {
         if has_login(able, "PLAIN") {
             talk.command("AUTH", &format!("AUTH PLAIN {}", coded(&format!("\0{user}\0{password}"))))?;
         } else if has_login(able, "LOGIN") {
-            talk.command("AUTH", "AUTH LOGIN")?;
-            talk.command("AUTH", &coded(user))?;
+            // Who answers otherwise would read the name and the password as commands, and may log them.
+            talk.ask("AUTH", "AUTH LOGIN", GO_ON)?;
+            talk.ask("AUTH", &coded(user), GO_ON)?;
             talk.command("AUTH", &coded(password))?;
         } else {
             return Err(SmtpError::Unable(
@@ -137,6 +165,10 @@ impl Server<'_> {
         Ok(())
     }
 }
+
+/// The first digits of statuses: it is done, or the server waits for what follows.
+const DONE: u16 = 2;
+const GO_ON: u16 = 3;
 
 fn connection(what: &'static str) -> impl Fn(io::Error) -> SmtpError {
     move |error| SmtpError::Connection {
@@ -209,10 +241,35 @@ impl Talk {
         Ok(())
     }
 
+    /// Names all recipients, and returns those that the server refuses. If these are all, the error is that of one that it may take
+    /// later, if there is one.
+    fn name_recipients(&mut self, all: &[&str]) -> Result<Vec<(String, SmtpError)>, SmtpError> {
+        let mut refused = Vec::new();
+        for to in all {
+            match self.command("RCPT", &format!("RCPT TO:<{to}>")) {
+                Ok(_) => {}
+                Err(error @ SmtpError::Refused { .. }) => refused.push(((*to).to_owned(), error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if refused.len() < all.len() {
+            return Ok(refused);
+        }
+        let is_for_now = |(_, error): &(String, SmtpError)| error.is_for_now();
+        let at = refused.iter().position(is_for_now).unwrap_or(0);
+        let nobody = SmtpError::Unable("the mail has no recipient");
+        Err(refused.into_iter().nth(at).map_or(nobody, |(_, error)| error))
+    }
+
     /// Says a command, and returns the lines of the answer if it is a yes.
     fn command(&mut self, name: &'static str, line: &str) -> Result<String, SmtpError> {
+        self.ask(name, line, DONE)
+    }
+
+    /// The same of one whose good answer begins with this digit.
+    fn ask(&mut self, name: &'static str, line: &str, good: u16) -> Result<String, SmtpError> {
         self.write(format!("{line}\r\n").as_bytes())?;
-        self.expect(name)
+        self.expect(name, good)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), SmtpError> {
@@ -227,8 +284,8 @@ impl Talk {
         written.map_err(failed)
     }
 
-    /// Reads a reply.
-    fn expect(&mut self, to: &'static str) -> Result<String, SmtpError> {
+    /// Reads a reply. `good`: the first digit of one that is good.
+    fn expect(&mut self, to: &'static str, good: u16) -> Result<String, SmtpError> {
         let deadline = Instant::now() + self.timeout;
         let (mut text, mut bytes) = (String::new(), 0);
         loop {
@@ -245,6 +302,7 @@ impl Talk {
             let said = cut(printable(&text.replace('\n', " ")).into_owned());
             return match status {
                 400.. => Err(SmtpError::Refused { to, status, text: said }),
+                _ if status / 100 != good => Err(SmtpError::OutOfStep { to, status, text: said }),
                 _ if to == "EHLO" => Ok(text),
                 _ => Ok(format!("{status} {said}")),
             };

@@ -169,6 +169,15 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
                     tracing::info!("notify '{}': it takes alerts again", self.name);
                 }
             }
+            Answer::Partly { refused, problem, .. } => {
+                Counts::add(&self.counts.sent, alerts);
+                Counts::add(&self.counts.requests, 1);
+                Counts::add(&self.counts.refused, *refused);
+                if standing.problem.as_ref() != Some(problem) {
+                    self.warn(problem, &format!("{alerts} alerts do not reach all: {problem}"));
+                }
+                standing.problem = Some(problem.clone());
+            }
             Answer::Refused(problem) => {
                 Counts::add(&self.counts.refused, 1);
                 if standing.problem.as_ref() != Some(problem) {

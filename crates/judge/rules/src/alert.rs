@@ -56,7 +56,8 @@ pub struct Alert {
     pub ended_before: Option<i64>,
     /// Since when it fires only because of `keep_firing_for`.
     pub keep_firing_since: Option<i64>,
-    /// It is resolved here only: its nodes had gone to another hub, where it went on. So that was no end of the firing.
+    /// Its nodes had gone to another hub when it lost its series, and it may go on there: if it is resolved, then here only, and that
+    /// was no end of the firing.
     pub went_on: bool,
 }
 

@@ -351,12 +351,14 @@ fn step(
                     continue;
                 }
                 (alert, None) if is_old(&alert, time) => continue,
-                (mut alert, Some(Change::Resolved)) => {
-                    let now = Arc::make_mut(&mut alert);
-                    now.went_on = now.keep_firing_since.is_some_and(may_go_on);
-                    (alert, Some(Change::Resolved))
+                (mut alert, change) => {
+                    // That stays so until its series is back: the nodes may come and go again meanwhile, also over a restart.
+                    let is_of_now = alert.state == AlertState::Firing || change == Some(Change::Resolved);
+                    if is_of_now && !alert.went_on && alert.keep_firing_since.is_some_and(may_go_on) {
+                        Arc::make_mut(&mut alert).went_on = true;
+                    }
+                    (alert, change)
                 }
-                going_on => going_on,
             },
         };
         all.push((alert.clone(), change));
@@ -419,6 +421,7 @@ fn seen(mut alert: Arc<Alert>, found: Found, time: i64, hold: i64) -> (Arc<Alert
     let now = Arc::make_mut(&mut alert);
     (now.value, now.annotations) = (found.value, found.annotations);
     let is_back = now.keep_firing_since.take().is_some();
+    now.went_on = false;
     let change = advance(now, time, hold).or(is_back.then_some(Change::Returned));
     if now.state == AlertState::Firing {
         now.fired_here_at.get_or_insert(time);

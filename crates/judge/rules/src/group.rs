@@ -157,11 +157,9 @@ impl Evaluator {
         self.restored_from.is_some()
     }
 
-    /// The process stood still: until it is evaluated, its alerts are as they were before. Returns whether that is new.
-    pub fn stood_still(&mut self) -> bool {
-        let is_new = self.restored_from.is_none();
+    /// The process stood still: until it is evaluated, its alerts are as they were before.
+    pub fn stood_still(&mut self) {
         self.restored_from = self.restored_from.or(self.last.max(self.known));
-        is_new && self.restored_from.is_some() && self.size.alerts > 0
     }
 
     /// What its alerts take.

@@ -29,11 +29,12 @@ const PLACE_CHARS_MAX: usize = 120;
 const WHY_CHARS_MAX: usize = 200;
 /// Letters of a value in the table.
 const NUMBER_CHARS_MAX: usize = 12;
-/// An alert with longer labels than a place may have does not make the column wider than others need, or than this.
-const PLACE_CHARS_CUT: usize = 40;
-/// A place has this share of a terminal at most, so that there is room for the reason, which is why people look.
-const PLACE_PART: usize = 4;
-const PLACE_CHARS_MIN: usize = 16;
+/// A name or a place that is longer than it may be does not make the column wider than others need, or than this.
+const CHARS_CUT: usize = 40;
+/// A name and a place have these percentages of a terminal at most, so that there is room for the reason, which is why people look.
+const NAME_PERCENT: usize = 30;
+const PLACE_PERCENT: usize = 25;
+const CHARS_MIN: usize = 16;
 
 /// Examples for `khz alerts --help`.
 pub const EXAMPLES: &str = "\
@@ -152,8 +153,9 @@ fn done_about(runs: &[&ActionRun]) -> Vec<String> {
 }
 
 fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<usize>) -> Table {
-    let place_chars =
-        width.map_or(PLACE_CHARS_MAX, |width| (width / PLACE_PART).clamp(PLACE_CHARS_MIN, PLACE_CHARS_MAX));
+    let chars = |percent: usize, most: usize| {
+        width.map_or(most, |width| (width.saturating_mul(percent) / 100).clamp(CHARS_MIN, most))
+    };
     let titles = [
         ("ALERT", Side::Left),
         ("STATE", Side::Left),
@@ -162,18 +164,13 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
         ("WHY", Side::Left),
     ];
     let mut table = Table::new(&titles, 4);
-    let places = places(alerts, place_chars);
-    for (alert, place) in alerts.iter().zip(places) {
+    let places = places(alerts, chars(PLACE_PERCENT, PLACE_CHARS_MAX));
+    let names = alerts.iter().map(|alert| alert.labels.get(ALERT_NAME).map_or("", String::as_str));
+    let names = fitted(names.map(printable).collect(), chars(NAME_PERCENT, NAME_CHARS_MAX));
+    for ((alert, name), place) in alerts.iter().zip(names).zip(places) {
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
-        let name = alert.labels.get(ALERT_NAME).map_or("", String::as_str);
-        table.row([
-            cut(name, NAME_CHARS_MAX),
-            since(alert, now),
-            number(&alert.value),
-            place,
-            cut(&why, WHY_CHARS_MAX),
-        ]);
+        table.row([name, since(alert, now), number(&alert.value), place, cut(&why, WHY_CHARS_MAX)]);
         for line in done_about(&last_runs(alert, runs)) {
             table.remark(String::new(), &line);
         }
@@ -184,13 +181,17 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
 /// The places of alerts, each in at most `most` letters.
 fn places(alerts: &[AlertAnswer], most: usize) -> Vec<String> {
     let shared = shared(alerts);
-    let mut places: Vec<String> = alerts.iter().map(|alert| printable(&place(alert, &shared))).collect();
-    let sizes = places.iter().map(|place| place.chars().count()).filter(|size| *size <= most);
-    let room = sizes.max().unwrap_or(0).max(PLACE_CHARS_CUT.min(most));
-    for place in places.iter_mut().filter(|place| place.chars().count() > most) {
-        *place = cut(place, room);
+    fitted(alerts.iter().map(|alert| printable(&place(alert, &shared))).collect(), most)
+}
+
+/// Texts of a column, each in at most `most` letters. One that is longer is cut to what others need.
+fn fitted(mut texts: Vec<String>, most: usize) -> Vec<String> {
+    let sizes = texts.iter().map(|text| text.chars().count()).filter(|size| *size <= most);
+    let room = sizes.max().unwrap_or(0).max(CHARS_CUT.min(most));
+    for text in texts.iter_mut().filter(|text| text.chars().count() > most) {
+        *text = cut(text, room);
     }
-    places
+    texts
 }
 
 /// The labels that all of several alerts have alike.
@@ -367,8 +368,24 @@ pub(crate) mod tests {
         assert!(text.lines().all(|line| line.chars().count() < 350), "{text}");
         // A row without long texts is as short as it is without the other one.
         let places = places(&all, PLACE_CHARS_MAX);
-        assert_eq!(places[0].chars().count(), PLACE_CHARS_CUT, "{places:?}");
+        assert_eq!(places[0].chars().count(), CHARS_CUT, "{places:?}");
         assert_eq!(places[1], "instance=n1 device=sda");
+    }
+
+    #[test]
+    fn a_long_name_leaves_room_for_value_place_and_reason_in_a_terminal() {
+        let all = [alert(&"LongName".repeat(10), "firing"), alert("Busy", "firing")];
+        for width in [80, 100, 200] {
+            let text = table(&all, &[], Nanos(1_795_257_121_000_000_000), Some(width)).render(Some(width));
+            let lines: Vec<&str> = text.lines().skip(1).filter(|line| line.contains("firing")).collect();
+            assert_eq!(lines.len(), 2, "{text}");
+            for line in lines {
+                assert!(line.chars().count() <= width, "{text}");
+                for word in ["firing 2m", "9.25", "instance=n1", "load"] {
+                    assert!(line.contains(word), "{word}: {text}");
+                }
+            }
+        }
     }
 
     #[test]

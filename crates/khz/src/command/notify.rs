@@ -66,6 +66,7 @@ pub fn run(command: NotifyCommand, outer: NodeFlags, out: &mut impl Write) -> Ou
     let answers = try_out(&plan.notify, flags.name.as_deref(), &alert);
     let answers = answers.map_err(|error| Failure::usage(sentence(&error)))?;
     let is_taken = |(_, answer): &&(String, Answer)| matches!(answer, Answer::Taken(_));
+    let has_reached_some = |(_, answer): &(String, Answer)| matches!(answer, Answer::Partly { .. });
     for (way, answer) in &answers {
         if flags.json {
             let line = json!({ "way": way, "answer": word(answer), "text": answer.text() });
@@ -76,7 +77,7 @@ pub fn run(command: NotifyCommand, outer: NodeFlags, out: &mut impl Write) -> Ou
     }
     match answers.iter().filter(is_taken).count() {
         taken if taken == answers.len() => Ok(Done::Wholly),
-        0 => Err(Failure::Reported),
+        0 if !answers.iter().any(has_reached_some) => Err(Failure::Reported),
         _ => Ok(Done::Partly { missing: Vec::new() }),
     }
 }
@@ -93,6 +94,7 @@ fn shown(text: &str) -> String {
 fn word(answer: &Answer) -> &'static str {
     match answer {
         Answer::Taken(_) => "taken",
+        Answer::Partly { .. } => "partly taken",
         Answer::Refused(_) => "refused",
         Answer::Later(..) => "not taken",
         Answer::Unknown(..) => "perhaps taken",

@@ -53,7 +53,7 @@ fn of(way: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         ),
         counter(
             ("khz.notify.refused", "khz_notify_refused_total"),
-            "Requests or messages that a way to people has refused for good.",
+            "Requests or messages that a way to people has refused for good, and addresses without a message that others got.",
             &counts.refused,
         ),
         counter(

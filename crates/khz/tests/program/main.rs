@@ -44,6 +44,7 @@ mod roles;
 mod rrd;
 mod rrdtools_tests;
 mod rules;
+mod rules_above;
 mod rules_at_nodes;
 mod scores;
 mod service;

@@ -34,7 +34,7 @@ const RULES: &str = "groups:
 ";
 
 /// An alert of no node, which each hub has of its own nodes.
-const OF_BOTH: &str = "groups:
+pub const OF_BOTH: &str = "groups:
 - name: shared
   interval: 1s
   rules:
@@ -44,26 +44,31 @@ const OF_BOTH: &str = "groups:
 ";
 
 /// Where two hubs are.
-struct Stage {
+pub struct Stage {
     place: Place,
     http: [String; 2],
     link: [String; 2],
 }
 
 impl Stage {
-    fn new(name: &str, rules: &str) -> Self {
+    pub fn new(name: &str, rules: &str) -> Self {
         let place = Place::new(name);
         std::fs::create_dir_all(place.0.join("rules")).unwrap();
         place.file("rules/shared.yml", rules);
         Stage { place, http: [free_port(), free_port()], link: [free_port(), free_port()] }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.place.0.join(name).to_str().unwrap().to_owned()
     }
 
     /// The first or the second hub.
     fn hub(&self, number: usize) -> Running {
+        self.hub_with(number, &[])
+    }
+
+    /// The same with more flags.
+    pub fn hub_with(&self, number: usize, flags: &[&str]) -> Running {
         let (told, acted) = (self.path(&format!("told-{number}")), self.path(&format!("acted-{number}")));
         let config = format!(
             "[[rules_peer]]\nurl = \"http://{}\"\n\
@@ -77,7 +82,7 @@ impl Stage {
         let (rules, state) = (self.path("rules"), self.path(&format!("state-{number}")));
         let store = self.path(&format!("store-{number}"));
         let more = ["--rules", &rules, "--state-dir", &state, "--store", &store, "--insecure"];
-        let mut command = khz(&[&words[..], &[&self.link[number], "--node", &name], &more].concat());
+        let mut command = khz(&[&words[..], &[&self.link[number], "--node", &name], &more, flags].concat());
         command.env("KHZ_RUN_DIR", self.path(&format!("run-{number}")));
         Running::of(command)
     }
@@ -86,7 +91,7 @@ impl Stage {
         self.agent_back_after(node, hubs, "2s")
     }
 
-    fn agent_back_after(&self, node: &str, hubs: &[String], back_after: &str) -> Running {
+    pub fn agent_back_after(&self, node: &str, hubs: &[String], back_after: &str) -> Running {
         let hubs = hubs.join(",");
         let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", back_after];
         let more = ["--sources", "loadavg", "--ring", "4MiB", "--insecure"];
@@ -96,7 +101,7 @@ impl Stage {
     }
 
     /// Names of alerts of which people were told by a hub that they are firing or resolved.
-    fn told(&self, number: usize, status: &str) -> Vec<String> {
+    pub fn told(&self, number: usize, status: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(&format!("told-{number}"))).unwrap_or_default();
         let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let alerts = messages.flat_map(|message| message["alerts"].as_array().cloned().unwrap_or_default());
@@ -107,7 +112,7 @@ impl Stage {
         names
     }
 
-    fn acted(&self, number: usize) -> Vec<String> {
+    pub fn acted(&self, number: usize) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(&format!("acted-{number}"))).unwrap_or_default();
         let mut names: Vec<String> = text.lines().map(str::to_owned).collect();
         names.sort();
@@ -121,7 +126,7 @@ fn publish(agent: &Running, value: &str) {
 }
 
 /// The alerts of a hub, each with its state and its times, sorted.
-fn alerts(hub: &Running) -> Vec<String> {
+pub fn alerts(hub: &Running) -> Vec<String> {
     let Ok(answer) = serde_json::from_str::<Value>(&get_at(hub, "/api/v1/alerts")) else { return Vec::new() };
     let mut all: Vec<String> = answer["data"]["alerts"]
         .as_array()
@@ -138,14 +143,14 @@ fn alerts(hub: &Running) -> Vec<String> {
 }
 
 /// A number of a hub.
-fn number(hub: &Running, name: &str) -> u64 {
+pub fn number(hub: &Running, name: &str) -> u64 {
     let own = get_at(hub, "/metrics");
     let value = own.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     value.unwrap_or_else(|| panic!("{name}: {own}"))
 }
 
 /// Whether one hub has heard the last word of the other.
-fn has_heard(hub: &Running, other: &Running) -> bool {
+pub fn has_heard(hub: &Running, other: &Running) -> bool {
     let word = |hub: &Running| -> Value {
         serde_json::from_str(&get_at(hub, "/khz/v1/rules/state?known=-")).unwrap_or_default()
     };
@@ -155,7 +160,7 @@ fn has_heard(hub: &Running, other: &Running) -> bool {
 }
 
 /// Waits until a hub has evaluated all its rules some times more.
-fn evaluated(hub: &Running, mut meanwhile: impl FnMut()) {
+pub fn evaluated(hub: &Running, mut meanwhile: impl FnMut()) {
     let before = number(hub, "khz_rules_evaluations_total ");
     until(PATIENCE, "the rules are evaluated again", || {
         meanwhile();

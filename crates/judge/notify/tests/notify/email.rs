@@ -28,6 +28,64 @@ enum Manner {
     Close,
 }
 
+/// A server that has an answer of its own to each command, by its first words, and none but its usual ones else.
+#[derive(Clone)]
+struct Answers(Vec<(&'static str, &'static str)>);
+
+/// Starts one: plain, and one connection after the other. Gives the port, and of each connection all that the client said.
+fn server_that(answers: Answers) -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (ended, dialogues) = channel();
+    std::thread::spawn(move || {
+        while let Ok((mut socket, _)) = listener.accept() {
+            let mut said = String::new();
+            let _ = answers.converse(&mut socket, &mut said);
+            let _ = ended.send(said);
+        }
+    });
+    (port, dialogues)
+}
+
+impl Answers {
+    /// The answer to a line, without its end. As a server, it takes what it is told for commands, unless it waits for the text.
+    fn to(&self, line: &str) -> String {
+        let own = self.0.iter().find(|(begin, _)| line.starts_with(begin));
+        let usual = match line.split([' ', '\r']).next().unwrap_or_default() {
+            "(connected)" => "220 test",
+            "EHLO" => "250-test\r\n250 AUTH LOGIN",
+            "AUTH" => "334 VXNlcm5hbWU6",
+            "a2h6" => "334 UGFzc3dvcmQ6",
+            "czNjcmV0" => "235 ok",
+            "MAIL" | "RCPT" | "RSET" => "250 ok",
+            "DATA" => "354 go",
+            "(text)" => "250 queued",
+            "QUIT" => "221 bye",
+            _ => "500 what?",
+        };
+        own.map_or(usual, |(_, answer)| answer).to_owned()
+    }
+
+    fn converse(&self, socket: &mut TcpStream, said: &mut String) -> std::io::Result<()> {
+        let mut answer = self.to("(connected)");
+        loop {
+            socket.write_all(format!("{answer}\r\n").as_bytes())?;
+            if answer.starts_with("354") {
+                let mut text = String::new();
+                while !text.ends_with("\r\n.\r\n") {
+                    text.push_str(&line(socket)?);
+                }
+                said.push_str(&format!("(text)\n{text}"));
+                answer = self.to("(text)");
+                continue;
+            }
+            let words = line(socket)?;
+            said.push_str(&words);
+            answer = self.to(&words);
+        }
+    }
+}
+
 /// Starts it; `tls` has its certificate. Gives the port, and of each mail all that the client said.
 fn server(manners: Vec<Manner>, tls: Option<Arc<rustls::ServerConfig>>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -222,4 +280,88 @@ fn a_server_that_quotes_the_password_brings_no_form_of_it_into_the_log() {
     let problem = || notifier.ways().remove(0).standing.problem;
     let problem = until("it is not let in", || problem().filter(|problem| problem.starts_with("to AUTH")));
     assert_eq!(problem, "to AUTH the server says 535: bad AUTH PLAIN (a secret)");
+}
+
+/// Sends a mail to two people through a server with these answers. Gives what came of it, what the way counts (taken, failed, refused),
+/// and all that the client said in its first connection.
+fn dialogue(answers: Vec<(&'static str, &'static str)>, folder: &Folder) -> (String, [u64; 3], String) {
+    let (port, dialogues) = server_that(Answers(answers));
+    let login = Some(("khz".to_owned(), folder.file("password", "s3cret", 0o600)));
+    let notifier = Notifier::new(&email(port, SmtpTls::Nothing, login), None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    let counts = || {
+        [
+            count(&notifier, |counts| &counts.requests),
+            count(&notifier, |counts| &counts.failed),
+            count(&notifier, |counts| &counts.refused),
+        ]
+    };
+    until("something came of it", || (counts() != [0; 3]).then_some(()));
+    let said = until("the server says so", || notifier.ways().remove(0).standing.said);
+    let counts = counts();
+    drop(notifier);
+    (said, counts, dialogues.recv_timeout(Duration::from_secs(120)).unwrap())
+}
+
+/// The steps of a dialogue, each with what is there of it if it is the last one.
+const STEPS: [&str; 9] =
+    ["(connected)", "EHLO", "AUTH", "a2h6", "czNjcmV0", "MAIL", "RCPT", "DATA", "(text)"];
+
+#[test]
+fn whatever_step_is_refused_nothing_is_said_after_it_and_the_message_waits_or_is_refused() {
+    let folder = Folder::new();
+    for (at, step) in STEPS.into_iter().enumerate() {
+        // An answer of another step, one for now, and one for good.
+        let other = if ["AUTH", "a2h6", "DATA"].contains(&step) { "250 ok" } else { "354 go" };
+        for answer in [other, "421 not now", "554 no"] {
+            let (said, counts, dialogue) = dialogue(vec![(step, answer)], &folder);
+            let told = format!("{step} {answer}: {said} {counts:?} {dialogue}");
+            let is_for_good = answer.starts_with('5');
+            assert_eq!(counts[0], 0, "it is not taken: {told}");
+            assert_eq!((counts[1] > 0, counts[2] > 0), (!is_for_good, is_for_good), "{told}");
+            assert!(said.contains(&answer[..3]), "{told}");
+            let is_unknown = step == "(text)" && answer == other;
+            assert_eq!(said.contains("the server got the mail"), is_unknown, "{told}");
+            for later in STEPS.iter().skip(at + 1) {
+                assert!(!dialogue.lines().any(|line| line.starts_with(later)), "{later} after {told}");
+            }
+            assert_eq!(dialogue.contains("Subject:"), step == "(text)", "{told}");
+        }
+    }
+}
+
+#[test]
+fn who_is_refused_gets_nothing_and_the_others_get_the_message_once() {
+    let folder = Folder::new();
+    for (step, others) in [("RCPT TO:<ops@", "boss@"), ("RCPT TO:<boss@", "ops@")] {
+        for answer in ["550 no such user", "452 mailbox full"] {
+            let (said, counts, dialogue) = dialogue(vec![(step, answer)], &folder);
+            assert_eq!(counts, [1, 0, 1], "{step} {answer}: {said}");
+            let refused = step.strip_prefix("RCPT TO:<").unwrap();
+            let words = format!("not to {refused}example.org: to RCPT the server says {}: ", &answer[..3]);
+            assert_eq!(said, words + &answer[4..]);
+            assert!(
+                dialogue.contains(others) && dialogue.contains("Subject: [FIRING: 1] Down"),
+                "{dialogue}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_message_that_all_refuse_waits_if_one_of_them_may_take_it_later() {
+    let folder = Folder::new();
+    let refusals = |ops, boss| vec![("RCPT TO:<ops@", ops), ("RCPT TO:<boss@", boss)];
+    for (ops, boss, word) in
+        [("550 a", "450 b", "450: b"), ("450 a", "550 b", "450: a"), ("550 a", "551 b", "550: a")]
+    {
+        let (said, counts, dialogue) = dialogue(refusals(ops, boss), &folder);
+        let is_refused = word.starts_with('5');
+        assert_eq!(
+            (counts[0], counts[1] > 0, counts[2] > 0),
+            (0, !is_refused, is_refused),
+            "{ops} {boss}: {said}"
+        );
+        assert!(said.ends_with(word) && !dialogue.contains("DATA"), "{ops} {boss}: {said} {dialogue}");
+    }
 }

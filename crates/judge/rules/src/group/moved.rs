@@ -80,6 +80,8 @@ impl Evaluator {
                     alert.active_at = active_since(alert.active_at, alerting.hold, at, now, grace);
                 }
                 alert.end_by(handover.now);
+                // Where its nodes went is about the other hub, and whether its series is there.
+                alert.went_on &= alert.state == AlertState::Inactive;
                 // One that fires counts more than one that waits, and this more than one that is over; then the older one.
                 let goes_on =
                     |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);
@@ -89,6 +91,9 @@ impl Evaluator {
                     && known.and_then(|known| known.last_end()).is_some_and(|end| end > seen_at);
                 let of_here = known.filter(|known| known.state == AlertState::Firing);
                 alert.fired_here_at = of_here.and_then(|known| known.fired_here_at).or(alert.fired_here_at);
+                if let Some(known) = of_here.filter(|_| alert.state == AlertState::Firing) {
+                    (alert.keep_firing_since, alert.went_on) = (known.keep_firing_since, known.went_on);
+                }
                 if known.is_some_and(goes_on) || has_ended || only_active && !is_active {
                     continue;
                 }

@@ -35,6 +35,9 @@ pub struct Saved {
     /// Other hubs whose alerts this one has taken over since they were silent, and when (ms since 1970).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub took_over: BTreeMap<String, i64>,
+    /// This hub evaluates its groups from this time on (ms since 1970): it was started, or stood still, a moment before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluates_from: Option<i64>,
     /// Alerts that have no rule any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<SavedGone>,
@@ -128,8 +131,8 @@ pub struct SavedAlert {
 impl Saved {
     /// The state of these groups.
     pub fn new(groups: Vec<SavedGroup>) -> Self {
-        let (nodes, down, own, took_over, gone) = Default::default();
-        Saved { khz_rules: VERSION, groups, nodes, down, own, took_over, gone }
+        let (nodes, down, own, took_over, evaluates_from, gone) = Default::default();
+        Saved { khz_rules: VERSION, groups, nodes, down, own, took_over, evaluates_from, gone }
     }
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if

@@ -12,7 +12,7 @@ use crate::alerts::{Kept, NODE_LABEL};
 const NARROWED_MAX: usize = 64;
 
 /// What is left of a rule for the hub.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// The nodes that judge it by themselves.
     pub judging: BTreeSet<Arc<str>>,
@@ -26,9 +26,11 @@ pub struct Share {
     /// The nodes that have gone a moment ago, and may be back at once: their alerts go on without their series, and so do those of no
     /// node for a while.
     pub gone: Arc<BTreeSet<Arc<str>>>,
-    /// When a node was left to another hub the last time (ms since 1970). That hub must evaluate before alerts of no node end here: it
-    /// may have one by then.
+    /// When this hub ceased to see a node that it had judged (ms since 1970), the last time: another hub may have it. That hub must
+    /// evaluate before alerts of no node end here: it may have one by then.
     pub left_at: Option<i64>,
+    /// Until then (ms since 1970) it is not known whether that hub has evaluated: it does not answer, or has only begun.
+    pub unknown_until: i64,
 }
 
 /// For how long an alert of no node fires on without its series while some node has just gone (ms).
@@ -37,6 +39,9 @@ const GONE_KEPT: i64 = 10_000;
 /// How long a hub to which nodes go may wait before it evaluates, beside the interval of its group (ms): it may have been started a
 /// moment ago. Then it evaluates, and says so.
 const LEFT_KEPT: i64 = 14_000;
+
+/// For how long an alert of no node fires on without its series, at most, while it is not known what another hub makes of it (ms).
+const UNKNOWN_KEPT: i64 = 60_000;
 
 /// Series of nodes may be gone so long before it is known that another hub has these nodes (ms).
 const LEFT_EARLY: i64 = 10_000;
@@ -49,14 +54,19 @@ impl Share {
 
     /// The alerts that go on without their series at a time, in a group of this interval (ms).
     pub(super) fn kept(&self, time: i64, interval: i64) -> Kept<'_> {
-        let has_left = |at: i64| (0..LEFT_KEPT.saturating_add(interval)).contains(&time.saturating_sub(at));
-        let others = match (self.left_at.is_some_and(has_left), self.gone.is_empty()) {
-            (true, _) => i64::MAX,
+        let span = LEFT_KEPT.saturating_add(interval);
+        // A pass that began before the nodes left is of an earlier time, and its rules do not see them either.
+        let until = self.unknown_until.saturating_add(interval);
+        let left = self.left_at.map(|at| {
+            let to = at.saturating_add(span).max(until);
+            (at.saturating_sub(LEFT_EARLY), to)
+        });
+        let others = match (left.is_some_and(|(from, to)| (from..to).contains(&time)), self.gone.is_empty()) {
+            (true, _) if time < until => span.max(UNKNOWN_KEPT),
+            (true, _) => span,
             (false, false) => GONE_KEPT,
             (false, true) => 0,
         };
-        let left =
-            self.left_at.map(|at| (at.saturating_sub(LEFT_EARLY), at.saturating_add(LEFT_KEPT + interval)));
         Kept { nodes: Some(&self.gone), others, left }
     }
 

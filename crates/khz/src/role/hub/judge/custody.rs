@@ -15,7 +15,7 @@ const SILENT: Duration = Duration::from_secs(60);
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
 /// A hub that has a node says so within this time: it looks once a second, and then its word must come here.
-const WORD_LATE: Duration = Duration::from_secs(3);
+pub(super) const WORD_LATE: Duration = Duration::from_secs(3);
 
 /// Two hubs that both have a node for so long settle that the one whose name comes first judges it: both are above one hub. A node that
 /// moves is seen by both for less.
@@ -98,8 +98,8 @@ struct Ours {
 pub(super) struct Moves {
     /// This hub judges these nodes from now on. The number is that of the hub which has judged them before, if its word counts.
     pub taken: Vec<(Arc<str>, Option<usize>)>,
-    /// Another hub is about to judge nodes that are here, too.
-    pub yields: bool,
+    /// This hub does not judge some nodes from now on, or not for now: rules here do not see them any more.
+    pub shrinks: bool,
     /// Another hub judges these from now on.
     pub left: BTreeSet<Arc<str>>,
     /// Those of them that are up here, too.
@@ -158,7 +158,7 @@ impl Custody {
                     let is_for = |span| said.zip(contested).is_some_and(|(said, since)| said >= since + span);
                     if is_for(CONTESTED) {
                         away.insert(name.clone());
-                        moves.yields = true;
+                        moves.shrinks = true;
                     }
                     if let Some(said) = said.filter(|_| is_for(CONTESTED + YIELDING)) {
                         self.ours.remove(&name);
@@ -189,6 +189,7 @@ impl Custody {
                 (false, Some(ours)) => {
                     if std::mem::take(&mut ours.is_up) {
                         (ours.since, ours.went, ours.contested) = (now, wall, None);
+                        moves.shrinks = true;
                     }
                     let (since, went) = (ours.since, ours.went);
                     // Of two hubs at which it is down, it is that of the one that had it last.
@@ -200,6 +201,7 @@ impl Custody {
                     if let Some(said) = claimed.filter(|said| *said >= since) {
                         self.ours.remove(&name);
                         self.left.insert(name.clone(), said);
+                        moves.shrinks = true;
                         moves.left.insert(name);
                     } else if now.saturating_duration_since(since) < ON_ITS_WAY
                         && views.iter().any(|view| view.answered < Some(since + WORD_LATE))
@@ -269,6 +271,11 @@ impl Custody {
     /// Whether another hub judges a node, as far as this one knows.
     pub fn is_away(&self, node: &str) -> bool {
         self.away.contains(node)
+    }
+
+    /// Whether this hub knows one of these nodes, which another hub judges.
+    pub fn knows_any<'a>(&self, mut nodes: impl Iterator<Item = &'a Arc<str>>) -> bool {
+        nodes.any(|node| self.known.contains(node) && self.is_away(node))
     }
 
     /// Whether a node has gone from here, and nobody has said so far that he judges it.

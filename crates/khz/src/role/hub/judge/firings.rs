@@ -25,6 +25,8 @@ pub(super) struct Said<'a> {
     pub is_outdated: bool,
     /// It is over there, and when it ended (ms since 1970).
     pub over: Option<i64>,
+    /// It is over only there, since its nodes have gone: that is no end of which that hub tells people.
+    pub went_on: bool,
     /// What people know from that hub: that it fires.
     pub told: Vec<&'a ToldLine>,
     /// That hub tells people of it and acts on it. `None`: an older khz does not say.
@@ -95,7 +97,8 @@ struct Elsewhere {
 }
 
 impl Firing {
-    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end.
+    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end: it may
+    /// have left that to this one. Nor has one whose nodes have gone.
     fn listen(&mut self, said: &[Said<'_>]) {
         if self.is_ours == Some(true) {
             return;
@@ -104,7 +107,10 @@ impl Firing {
             if one.has_taken() && !one.is_ending() {
                 let told = one.told.iter().copied().cloned().collect();
                 self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
-            } else if self.elsewhere.as_ref().is_some_and(|known| known.identity == one.identity) {
+            } else if one.over.is_some()
+                && !one.went_on
+                && self.elsewhere.as_ref().is_some_and(|known| known.identity == one.identity)
+            {
                 self.elsewhere = None;
             }
         }
@@ -134,11 +140,11 @@ struct Ending {
 }
 
 impl Ending {
-    /// Notes what people know from other hubs. One that was started again forgets what has ended here, and leaves it to this hub to
-    /// tell people; one that has told them of the end says that it is over.
+    /// Notes what people know from other hubs. One that was started again forgets what has ended here, also if it was its own, and
+    /// leaves it to this hub to tell people; one that has told them of the end says that it is over.
     fn listen(&mut self, said: &[Said<'_>]) {
         for one in said {
-            if one.has_told() && !one.is_ending() && one.owns != Some(true) {
+            if one.has_told() && !one.is_ending() && (one.is_outdated || one.owns != Some(true)) {
                 let told = one.told.iter().copied().cloned().collect();
                 self.elsewhere = Some(Elsewhere { identity: one.identity.to_owned(), told });
             } else if one.over.is_some()
@@ -325,7 +331,7 @@ mod tests {
 
     fn nothing_said(asked: Instant) -> Said<'static> {
         let (active, over, owns, is_outdated, told) = (None, None, None, false, Vec::new());
-        Said { hub: "", identity: "1", asked, active, is_outdated, over, told, owns }
+        Said { hub: "", identity: "1", asked, active, is_outdated, over, went_on: false, told, owns }
     }
 
     /// What hub `b` makes of its firing, when another hub says this, having been asked so many ms after it was seen here.
@@ -385,7 +391,8 @@ mod tests {
         let whose = |firings: &mut Firings, hub: &str, fired: Option<i64>, owns: bool| {
             let asked = seen + Duration::from_secs(5);
             let (active, told) = (fired.map(Some), if owns { vec![&line] } else { Vec::new() });
-            let said = Said { hub, asked, active, owns: Some(owns), told, ..nothing_said(seen) };
+            let over = fired.is_none().then_some(12);
+            let said = Said { hub, asked, active, over, owns: Some(owns), told, ..nothing_said(seen) };
             firings.whose(&alert(10), "b", &[said], seen)
         };
         let mut firings = Firings::default();

@@ -492,9 +492,10 @@ impl Groups {
     /// Nothing is judged for a while: the rows of nodes are on their way. What was due meanwhile is skipped.
     pub fn settle(&mut self, now: i64, numbers: &Numbers) {
         let first = now.saturating_add(SETTLING);
+        // Others must not take what was the case before for what is the case now.
+        self.has_changed = true;
         for (number, judged) in self.all.iter_mut().enumerate() {
-            // Others must not take what was the case before for what is the case now.
-            self.has_changed |= judged.evaluator.stood_still();
+            judged.evaluator.stood_still();
             judged.not_before = judged.not_before.max(first);
             judged.wanted = judged.wanted.map(|wanted| wanted.max(first));
             if judged.due >= first {
@@ -598,6 +599,7 @@ impl Groups {
     pub fn saved(&self) -> Saved {
         let mut saved = Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect());
         saved.gone = self.without_rule.save();
+        saved.evaluates_from = self.all.iter().map(|judged| judged.not_before).max();
         saved
     }
 

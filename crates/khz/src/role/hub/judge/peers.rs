@@ -42,10 +42,12 @@ pub(super) struct PeerWord {
     known: HashMap<BTreeMap<String, String>, Vec<usize>>,
     /// Active alerts that are of none of its nodes, by their labels.
     pub active: HashMap<BTreeMap<String, String>, Active>,
-    /// The same of those that are resolved, and when they were.
-    pub resolved: HashMap<BTreeMap<String, String>, i64>,
+    /// The same of those that are resolved.
+    pub resolved: HashMap<BTreeMap<String, String>, Resolved>,
     /// The hubs whose alerts it has taken over since they were silent, and when (ms since 1970).
     pub took_over: BTreeMap<String, i64>,
+    /// It evaluates its groups from this time on (ms since 1970); `None`: an older khz does not say.
+    pub evaluates_from: Option<i64>,
     /// What it calls this word.
     pub tag: String,
     state: Saved,
@@ -60,6 +62,15 @@ pub(super) struct Active {
     pub fired_here_at: Option<i64>,
     /// That hub has not evaluated it since it was started again, and says how it was at this time.
     pub restored_from: Option<i64>,
+}
+
+/// An alert that is over at another hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Resolved {
+    /// When it ended there (ms since 1970).
+    pub at: i64,
+    /// Only there: its nodes have gone to another hub, and it may go on with them.
+    pub went_on: bool,
 }
 
 /// What is known of another hub.
@@ -304,7 +315,7 @@ impl PeerWord {
                 let active_there = Active { fired_here_at: alert.fired_here_at, restored_from };
                 active.insert(alert.labels.clone(), active_there);
             } else if let Some(at) = alert.resolved_at.filter(|_| alert.fired_at.is_some()) {
-                resolved.insert(alert.labels.clone(), at);
+                resolved.insert(alert.labels.clone(), Resolved { at, went_on: alert.went_on });
             }
         }
         // What another hub has judged is not what this one has.
@@ -312,7 +323,22 @@ impl PeerWord {
         rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.fired_here_at = None);
         let took_over = std::mem::take(&mut state.took_over);
         let down = state.down.take();
-        PeerWord { hub, nodes, down, told, own, known, active, resolved, took_over, tag, state, places }
+        let evaluates_from = state.evaluates_from;
+        PeerWord {
+            hub,
+            nodes,
+            down,
+            told,
+            own,
+            known,
+            active,
+            resolved,
+            took_over,
+            evaluates_from,
+            tag,
+            state,
+            places,
+        }
     }
 
     /// The identity of the hub: it is another one after each start.
@@ -442,8 +468,11 @@ mod tests {
         assert_eq!(active, [("mail", None), ("ntp", None), ("web", Some(7))]);
         let alerts = word.state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
         assert!(alerts.into_iter().all(|alert| alert.fired_here_at.is_none()), "it was judged there");
-        let mut resolved: Vec<(&str, i64)> =
-            word.resolved.iter().map(|(labels, at)| (labels[NODE_LABEL].as_str(), *at)).collect();
+        let mut resolved: Vec<(&str, i64)> = word
+            .resolved
+            .iter()
+            .map(|(labels, resolved)| (labels[NODE_LABEL].as_str(), resolved.at))
+            .collect();
         resolved.sort_unstable();
         assert_eq!(resolved, [("gone", 9), ("over", 8)]);
         let found = |text: &str| -> Vec<bool> {

@@ -19,9 +19,11 @@ use super::outside::Outside;
 use super::passed::{Passed, number as counted};
 use super::peers::{Active, Heard, PERIOD, PeerWord, Peers};
 use crate::show::outcome::Failure;
+use left::Left;
 use nodes::HANDED_KEPT;
 use standstill::Moment;
 
+mod left;
 mod nodes;
 mod standstill;
 
@@ -68,8 +70,8 @@ pub(super) struct Sharing {
     now: i64,
     /// Nodes that another hub judges since the last look, and that are up here, too.
     shared: Vec<Arc<str>>,
-    /// When a node was left to another hub the last time (ms since 1970).
-    left_at: Option<i64>,
+    /// Nodes that are not judged here any more.
+    left: Left,
     /// The hubs whose word was taken over when they fell silent.
     inherited: Vec<Option<Arc<PeerWord>>>,
     /// When that was, by the names of the hubs (ms since 1970).
@@ -156,7 +158,7 @@ impl Sharing {
             went_on,
             stood_still: false,
             shared: Vec::new(),
-            left_at: None,
+            left: Left::default(),
             now: 0,
             handed,
             fired_there,
@@ -273,13 +275,12 @@ impl Sharing {
         self.shared.clone_from(&moves.shared);
         // They are saved with the alerts.
         groups.has_changed |= before != (self.custody.names(), self.custody.down());
-        if moves.yields || !moves.left.is_empty() {
-            self.left_at = Some(moment.now);
-        }
-        let (away, settling, left_at) = (self.custody.away(), self.custody.settling(), self.left_at);
-        if self.rest.away != *away || self.rest.settling != *settling || self.rest.left_at != left_at {
-            let (away, settling) = (away.clone(), settling.clone());
-            self.rest = Arc::new(Share { away, settling, left_at, ..Share::default() });
+        self.left.note(moves.shrinks, &self.heard, &self.custody, moment);
+        let (away, settling) = (self.custody.away().clone(), self.custody.settling().clone());
+        let Left { at: left_at, unknown_until } = self.left;
+        let rest = Share { away, settling, left_at, unknown_until, ..Share::default() };
+        if *self.rest != rest {
+            self.rest = Arc::new(rest);
         }
         let silent = self.heard.iter().filter(|heard| !is_alive(heard.answered, at)).count();
         numbers.silent.store(silent as u64, std::sync::atomic::Ordering::Relaxed);
@@ -369,8 +370,10 @@ impl Sharing {
                 groups.end_without_rule(word, moment.now, &is_of_none);
             }
         }
+        // A hub that is gone may have ended one, and not told people so.
+        let is_untold = |alert: &SavedAlert| !is_alive && word.told_of(&alert.labels).next().is_some();
         groups.adopt(word, self.handover(number, moment), is_alive, &|alert: &SavedAlert| {
-            alert.state != "inactive" && is_of_none(&alert.labels)
+            (alert.state != "inactive" || is_untold(alert)) && is_of_none(&alert.labels)
         })
     }
 
@@ -406,10 +409,11 @@ impl Sharing {
                 let taken_at = self.took_over.get(&word.hub).copied();
                 let is_outdated = active.is_some_and(|active| is_outdated(alert, active, heard, taken_at));
                 let active = active.filter(|_| !is_outdated).map(|active| active.fired_here_at);
-                let over = word.resolved.get(&alert.labels).copied();
+                let over = word.resolved.get(&alert.labels);
+                let (over, went_on) = (over.map(|over| over.at), over.is_some_and(|over| over.went_on));
                 let (told, owns) = (word.told_of(&alert.labels).collect(), word.owns(&alert.labels));
                 let (hub, identity) = (&*word.hub, word.identity());
-                Some(Said { hub, identity, asked, active, is_outdated, over, told, owns })
+                Some(Said { hub, identity, asked, active, is_outdated, over, went_on, told, owns })
             })
             .collect();
         let whose = match alert.is_firing() {

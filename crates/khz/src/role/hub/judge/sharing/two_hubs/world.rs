@@ -207,11 +207,29 @@ struct Hub {
     nodes: Vec<Option<(bool, i64)>>,
     /// Since when this hub sees itself what nodes do: since its start, or since it stood still.
     awake: i64,
+    /// Since when it connects to the hub below.
+    connects: i64,
+    /// The nodes that have gone a moment ago, as it noted the last time, and when it does so again.
+    gone: BTreeSet<Arc<str>>,
+    notes_at: i64,
 }
 
 impl Hub {
     fn is_there(&self) -> bool {
         self.running.is_some() && self.frozen.is_none()
+    }
+
+    /// Notes which nodes have gone a moment ago, once a second, as `source.rs` does.
+    fn note_gone(&mut self, now: i64) {
+        if now < self.notes_at {
+            return;
+        }
+        self.notes_at = now + 1_000;
+        let has_gone = |node: &Option<(bool, i64)>| {
+            node.is_some_and(|(is_up, gone)| !is_up && gone >= self.awake && now - gone < GONE_FOR)
+        };
+        let gone = (0..).zip(self.nodes.iter()).filter(|(_, node)| has_gone(node));
+        self.gone = gone.map(|(at, _)| node_name(at).into()).collect();
     }
 }
 
@@ -222,6 +240,8 @@ pub(super) struct World {
     sets: [RuleSet; 2],
     hubs: [Hub; 2],
     nodes: Vec<Node>,
+    /// A group is evaluated so much later than it is due.
+    late: i64,
 }
 
 /// A node.
@@ -233,7 +253,7 @@ pub(super) struct Node {
     pub home: usize,
     /// So long a hub must be there before the node goes back to it.
     pub back_after: i64,
-    /// It is at both hubs: they are above the hub that has it.
+    /// It is at both hubs: they are above the hub that has it. It comes `back_after` each has connected to that one.
     pub is_below: bool,
     /// When it dies.
     pub dies: Option<i64>,
@@ -274,6 +294,10 @@ const ASKED_AGAIN_AFTER: i64 = 400;
 /// So long a node needs to notice that its hub stands still, and to connect to another one.
 const NOTICED_AFTER: i64 = 3_000;
 const CONNECTED_AFTER: i64 = 500;
+/// So long after its start a hub notes for the first time which nodes have gone.
+const NOTED_AFTER: i64 = 650;
+/// A hub that stands still for so long loses the connection to the hub below.
+const CONNECTION_KEPT: i64 = 3_000;
 /// For so long the samples of a node that has gone are seen.
 const SAMPLES_KEPT: i64 = 60_000;
 /// For so long the series of a node go on without a row, and so long after it has come its rows are seen.
@@ -284,7 +308,7 @@ const GONE_FOR: i64 = 10_000;
 
 impl World {
     pub fn new(course: &Course) -> Self {
-        let Course { flaps, wait, nodes, files, .. } = course.clone();
+        let Course { flaps, wait, nodes, files, late, .. } = course.clone();
         let hub = |name| Hub {
             name,
             running: None,
@@ -295,6 +319,9 @@ impl World {
             starts: 0,
             nodes: vec![None; nodes.len()],
             awake: 0,
+            connects: 0,
+            gone: BTreeSet::new(),
+            notes_at: 0,
         };
         let later = match files {
             Files::Same => rules(&flaps, 0, "g"),
@@ -304,7 +331,7 @@ impl World {
         let sets = [rules(&flaps, 0, "g"), later];
         let base = Instant::now() + Duration::from_secs(1_000);
         let hubs = [hub("x"), hub("y")];
-        World { base, flaps, sets, hubs, nodes }
+        World { base, flaps, sets, hubs, nodes, late }
     }
 
     fn moment(&self, now: i64) -> Moment {
@@ -315,7 +342,8 @@ impl World {
         let begun = self.moment(now).at;
         let hub = &mut self.hubs[number];
         hub.starts += 1;
-        hub.awake = now;
+        (hub.awake, hub.connects) = (now, now);
+        (hub.gone, hub.notes_at) = (BTreeSet::new(), now + NOTED_AFTER);
         let identity = format!("{}{}", hub.name, hub.starts);
         let (word, known_at) = hub.peer_file.clone().map_or((None, 0), |(word, at)| (Some(word), at));
         let heard = Heard { word, known_at, ..Heard::default() };
@@ -357,6 +385,12 @@ impl World {
             running.groups.settle(now, &Numbers::default());
         }
         hub.awake = now;
+        // The hub below has closed the connection.
+        let has_lost = now - since >= CONNECTION_KEPT;
+        hub.connects = if has_lost { now } else { hub.connects };
+        for (_, at) in self.nodes.iter().zip(&mut hub.nodes).filter(|(node, _)| node.is_below && has_lost) {
+            *at = at.map(|_| (false, now));
+        }
         // It notices only now that they have gone.
         for node in hub.nodes.iter_mut().flatten().filter(|node| !node.0 && node.1 >= since) {
             node.1 = now;
@@ -366,7 +400,8 @@ impl World {
     /// A node goes where it belongs, as far as that hub is there.
     fn move_node(&mut self, number: usize, now: i64) {
         if self.nodes[number].is_below {
-            let connected = |hub: &&mut Hub| hub.is_there() && now - hub.awake >= CONNECTED_AFTER;
+            let after = CONNECTED_AFTER + self.nodes[number].back_after;
+            let connected = |hub: &&mut Hub| hub.is_there() && now - hub.connects >= after;
             for hub in self.hubs.iter_mut().filter(connected) {
                 if hub.nodes[number].is_none_or(|(is_up, _)| !is_up) {
                     hub.nodes[number] = Some((true, now));
@@ -416,7 +451,9 @@ impl World {
             if !self.hubs[number].is_there() {
                 continue;
             }
-            let Hub { name, running, file, peer_file, listener, nodes, awake, .. } = &mut self.hubs[number];
+            self.hubs[number].note_gone(now);
+            let Hub { name, running, file, peer_file, listener, nodes, gone: gone_nodes, .. } =
+                &mut self.hubs[number];
             let Some(running) = running else { continue };
             listener.now.set(now);
             listener.tell_due();
@@ -429,7 +466,7 @@ impl World {
                 running.ask(word, moment);
                 *peer_file = running.heard.word.clone().map(|word| (word, running.heard.known_at));
             }
-            let is_due = running.groups.all.iter().any(|judged| now >= judged.due);
+            let is_due = running.groups.all.iter().any(|judged| now >= judged.due + self.late);
             let has_lost = is_due && running.sharing.looked.is_some() && running.has_lost(nodes);
             if now >= running.looks_at || has_lost {
                 let is_first = running.sharing.looked.is_none();
@@ -454,7 +491,7 @@ impl World {
             }
             let first = self.flaps.len() - running.groups.all.len();
             for (group, flap) in self.flaps.iter().skip(first).enumerate() {
-                if now < running.groups.all[group].due {
+                if now < running.groups.all[group].due + self.late {
                     continue;
                 }
                 let is_seen = match (flap.of, nodes.first().copied().flatten()) {
@@ -473,12 +510,7 @@ impl World {
                     (Of::NodeDown, Some((is_up, _))) => !is_up,
                 };
                 let seen = is_seen.then_some((first + group, flap.of.is_node()));
-                let has_gone = |node: &Option<(bool, i64)>| {
-                    node.is_some_and(|(is_up, gone)| !is_up && gone >= *awake && now - gone < GONE_FOR)
-                };
-                let gone = (0..).zip(nodes.iter()).filter(|(_, node)| has_gone(node));
-                let gone: BTreeSet<Arc<str>> = gone.map(|(at, _)| node_name(at).into()).collect();
-                let passed = running.pass(group, seen, gone, now);
+                let passed = running.pass(group, seen, gone_nodes.clone(), now);
                 running.keep(name, file, listener, now);
                 running.sharing.tell_at(passed.alerts(""), listener, moment);
                 running.keep(name, file, listener, now);
@@ -544,22 +576,26 @@ impl Running {
         gone: BTreeSet<Arc<str>>,
         now: i64,
     ) -> Passed {
+        // Its pass is of the time at which it was due.
+        let judged = &self.groups.all[group];
+        let interval = judged.evaluator.interval();
+        let due = judged.due + (now - judged.due).max(0) / interval * interval;
         let mut memory = Memory::default();
         if let Some((number, is_of_node)) = seen {
             let name = ("__name__", format!("s{number}"));
             let node = is_of_node.then(|| (NODE_LABEL, node_name(0)));
-            memory.add(&LabelSet::new([name].into_iter().chain(node)), now, 1.0);
+            memory.add(&LabelSet::new([name].into_iter().chain(node)), due, 1.0);
         }
         let judged = &mut self.groups.all[group];
         let was_restored = judged.evaluator.is_restored() && judged.evaluator.size().alerts > 0;
         let share = Arc::new(Share { gone: Arc::new(gone), ..(**self.sharing.rest()).clone() });
         let engine = Engine::new(Limits::default());
-        let mut passing = judged.evaluator.begin(now);
+        let mut passing = judged.evaluator.begin(due);
         while passing.next_rule().is_some() {
             judged.evaluator.step(&mut passing, &engine, &memory, &mut || Duration::ZERO, &share);
         }
         let pass = judged.evaluator.finish(passing);
-        judged.due = judged.evaluator.next(now);
+        judged.due = judged.evaluator.next(due);
         let passed = Passed {
             number: group,
             name: String::new(),

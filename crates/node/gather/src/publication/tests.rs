@@ -12,11 +12,13 @@ fn described(line: &str) -> Description {
     Publication::read(line).unwrap().describe().unwrap()
 }
 
+fn problem_of(line: &str) -> Option<String> {
+    let checked = Publication::read(line).and_then(|publication| publication.check(NOW));
+    checked.err().map(|error| error.to_string())
+}
+
 fn problem(line: &str) -> String {
-    match Publication::read(line).and_then(|publication| publication.check(NOW)) {
-        Err(error) => error.to_string(),
-        Ok(()) => panic!("{line} is right"),
-    }
+    problem_of(line).unwrap_or_else(|| panic!("{line} is right"))
 }
 
 #[test]
@@ -70,7 +72,6 @@ fn a_name_with_marks_of_labels_is_shown_as_it_is_written_now() {
         ("queue[a,rank=1=2]=1", "queue[a,rank=1%3D2]"),
         ("queue[a,1=2]=1", "queue[a%2C1%3D2]"),
         ("queue[1=2]=1", "queue[1%3D2]"),
-        ("queue[a:b/c,d=e]=1", "queue[a%3Ab%2Fc,d=e]"),
         ("queue[100%,d=e]=1", "queue[100%25,d=e]"),
         ("queue[a,]=1", "queue[a%2C]"),
         ("queue[a[b]=1", "queue[a%5Bb]"),
@@ -79,6 +80,7 @@ fn a_name_with_marks_of_labels_is_shown_as_it_is_written_now() {
         assert!(said.ends_with(&format!("\nwrite {written}=...")), "{line}: {said}");
         described(&format!("{written}=1"));
     }
+    assert_eq!(problem_of("queue[a:b/c,d=e]=1"), None, "these may be written as they are");
     for line in ["Queue[a]=1", "queue[a,b=1,b=2]=1", "queue[]=1"] {
         assert!(!problem(line).contains("write queue") && problem(line).contains("column"), "{line}");
     }

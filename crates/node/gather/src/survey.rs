@@ -77,6 +77,8 @@ pub(crate) struct Survey {
     step_since: AtomicU64,
     /// The number of answers of each subject.
     versions: Vec<AtomicU64>,
+    /// The CPU time of the latest survey of each, in nanoseconds.
+    costs: Vec<AtomicU64>,
     counts: Counts,
 }
 
@@ -93,8 +95,6 @@ struct State {
     answers: Vec<Option<Answer>>,
     /// How long the latest survey of each took.
     took: Vec<Nanos>,
-    /// The CPU time of that.
-    cost: Vec<Nanos>,
     /// The instances of each that were left out.
     left_out: Vec<u64>,
     is_over: bool,
@@ -175,12 +175,12 @@ impl Survey {
             stuck: Vec::new(),
             answers: subjects.iter().map(|_| None).collect(),
             took: vec![Nanos(0); subjects.len()],
-            cost: vec![Nanos(0); subjects.len()],
             left_out: vec![0; subjects.len()],
             is_over: false,
         };
         Arc::new(Survey {
             versions: subjects.iter().map(|_| AtomicU64::new(0)).collect(),
+            costs: subjects.iter().map(|_| AtomicU64::new(0)).collect(),
             subjects,
             surveyor,
             state: Mutex::new(state),
@@ -302,9 +302,9 @@ impl Survey {
         self.number_of(subject).map_or(Nanos(0), |number| self.lock().took[number])
     }
 
-    /// The CPU time of the latest survey; `None` while that cannot be known without waiting.
-    fn cost(&self, subject: Subject) -> Option<Nanos> {
-        Some(self.state.try_lock().ok()?.cost[self.number_of(subject)?])
+    /// The CPU time of the latest survey; 0 before the first. The gather thread asks, so it takes no lock.
+    fn cost(&self, subject: Subject) -> Nanos {
+        self.number_of(subject).map_or(Nanos(0), |number| Nanos(self.costs[number].load(Ordering::Relaxed)))
     }
 
     /// Ends the thread, as soon as the kernel lets it go.
@@ -455,8 +455,7 @@ impl Surveys {
         if self.survey.want(wanted) {
             for due in self.due.iter_mut().filter(is_due) {
                 // What the survey before cost: this one has only begun.
-                let cost = survey.cost(due.subject).unwrap_or_default();
-                due.next = due.after(now, cost);
+                due.next = due.after(now, survey.cost(due.subject));
             }
             self.find_next();
         }

@@ -175,7 +175,7 @@ fn what_costs_more_than_its_budget_is_surveyed_less_often() {
     let plan = |subject, budget| SubjectPlan { subject, period: Nanos::SECOND, budget };
     let plans = [plan(Subject::FileSystems, None), plan(Subject::Clock, Some(0.5))];
     let mut surveys = Surveys::new(survey.clone(), plans, Nanos(0));
-    survey.lock().cost = vec![Nanos::from_millis(200), Nanos::from_millis(200)];
+    survey.costs.iter().for_each(|cost| cost.store(Nanos::from_millis(200).0, Ordering::Relaxed));
     surveys.ask(Nanos::SECOND);
     let next: Vec<u64> = surveys.due.iter().map(|due| due.next.0 / Nanos::SECOND.0).collect();
     // 0.2 s of CPU are a hundredth of 20 s; half of a core pays for them each second.

@@ -99,14 +99,12 @@ impl ControlGroups {
         let before: HashMap<String, Group> =
             std::mem::take(groups).into_iter().map(|g| (g.path.clone(), g)).collect();
         watch.begin();
-        watch.folder("", top);
+        watch.folder(top);
         *left_out = 0;
         let mut folders: Vec<String> = below(top, "");
-        let mut seen = HashSet::from([String::new()]);
         while let Some(path) = folders.pop() {
             let folder = top.join(&path);
-            watch.folder(&path, &folder);
-            seen.insert(path.clone());
+            watch.folder(&folder);
             if !is_populated(&folder) {
                 continue;
             }
@@ -126,7 +124,6 @@ impl ControlGroups {
                 *left_out += 1;
             }
         }
-        watch.end(|path| seen.contains(path));
     }
 
     /// Asks again for names that were not known.

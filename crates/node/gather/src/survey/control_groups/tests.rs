@@ -251,6 +251,27 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    // A service that is started again has another group of the same name. The group above it has tasks all the time.
+    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(group.0.join("cgroup.procs"), other.id().to_string()).unwrap();
+    drop(inner);
+    let inner = RealGroup::make(&format!("{name}/inner")).unwrap();
+    // The kernel tells of the old one's end a little later.
+    for _ in 0..10 {
+        groups.names();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(inner.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+    let begun = std::time::Instant::now();
+    while !groups.names().contains(&format!("{name}/inner")) {
+        assert!(begun.elapsed() < PATIENCE, "it is not there again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for child in [&mut child, &mut other] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
     drop(inner);
     drop(group);
     let begun = std::time::Instant::now();

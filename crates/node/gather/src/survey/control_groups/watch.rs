@@ -1,7 +1,6 @@
 //! Notices that control groups were made, removed, filled or left: inotify tells of folders, and of the file `cgroup.events` of each
 //! group, which the kernel marks as changed when the group's last task leaves or its first one comes.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use rustix::fd::OwnedFd;
@@ -20,7 +19,6 @@ const EVENTS_BYTES: usize = 4_096;
 pub(super) struct Watch {
     /// `None` before the first walk, and where the kernel refused something: then each survey walks.
     inotify: Option<OwnedFd>,
-    watched: HashSet<String>,
 }
 
 impl Watch {
@@ -45,17 +43,14 @@ impl Watch {
     /// Begins a walk: makes the watch if there is none.
     pub fn begin(&mut self) {
         if self.inotify.is_none() {
-            self.watched.clear();
             self.inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
         }
     }
 
-    /// Watches a folder of groups; its path tells whether it is watched already. Watches of removed folders end by themselves.
-    pub fn folder(&mut self, path: &str, folder: &Path) {
+    /// Watches a folder of groups. One that is watched already stays so, and the watch of a removed folder ends by itself: only the
+    /// kernel knows whether a folder of the same name is still the same.
+    pub fn folder(&mut self, folder: &Path) {
         let Some(inotify) = &self.inotify else { return };
-        if self.watched.contains(path) {
-            return;
-        }
         let watched = inotify::add_watch(inotify, folder, OF_FOLDER).and_then(|_| {
             match inotify::add_watch(inotify, folder.join("cgroup.events"), WatchFlags::MODIFY) {
                 // The group that is mounted has none.
@@ -64,16 +59,10 @@ impl Watch {
             }
         });
         match watched {
-            Ok(_) => drop(self.watched.insert(path.to_owned())),
             // It is gone already.
-            Err(Errno::NOENT) => {}
+            Ok(_) | Err(Errno::NOENT) => {}
             // There are more groups than the kernel lets one user watch (fs.inotify.max_user_watches).
             Err(_) => self.inotify = None,
         }
-    }
-
-    /// Ends a walk: forgets the folders that were not there. One of the same name is watched anew.
-    pub fn end(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.watched.retain(|path| is_there(path));
     }
 }

@@ -25,20 +25,11 @@ impl RateUnit {
         if unit != Unit::Seconds.as_str() {
             return RateUnit::PerSecond(known(unit));
         }
-        let is_of_group =
-            |ends: &[&str]| name.starts_with("cgroup.") && ends.iter().any(|end| name.ends_with(end));
-        let is_of_cpus =
-            name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
-        if is_of_group(&["_waiting", "_stalled"]) {
-            return RateUnit::ShareOfTime;
-        }
-        if is_of_cpus
-            || is_of_group(&["cpu_usage", "cpu_user", "cpu_system", "cpu_throttled_time"])
-            || name == "uptime.idle"
-        {
-            RateUnit::Cpus
-        } else if name.starts_with("pressure.") || SHARES.contains(&name) {
+        let is_of_cpus = name.starts_with("cpu.") || name.starts_with("cgroup.cpu") || name.ends_with(".cpu");
+        if name.starts_with("pressure.") || SHARES.contains(&name) {
             RateUnit::ShareOfTime
+        } else if is_of_cpus || name == "uptime.idle" {
+            RateUnit::Cpus
         } else if name.starts_with("disk.") || name.starts_with("tape.") {
             RateUnit::AtATime
         } else {
@@ -64,8 +55,17 @@ impl RateUnit {
 }
 
 /// Times of which no second passes more than once.
-const SHARES: [&str; 4] =
-    ["disk.io_time", "khz.source.gather_time", "tape.io_time", "fibrechannel.time_since_reset"];
+const SHARES: [&str; 9] = [
+    "disk.io_time",
+    "khz.source.gather_time",
+    "tape.io_time",
+    "fibrechannel.time_since_reset",
+    "cgroup.cpu_waiting",
+    "cgroup.memory_waiting",
+    "cgroup.memory_stalled",
+    "cgroup.io_waiting",
+    "cgroup.io_stalled",
+];
 
 fn known(unit: &str) -> Cow<'static, str> {
     Unit::named(unit).map_or_else(|| unit.to_owned().into(), |unit| unit.as_str().into())
@@ -86,6 +86,7 @@ mod tests {
             ("pressure.io.some.total", "seconds", "share of the time"),
             ("cgroup.cpu_usage", "seconds", "CPUs"),
             ("cgroup.cpu_throttled_time", "seconds", "CPUs"),
+            ("cgroup.cpu_waiting", "seconds", "share of the time"),
             ("cgroup.io_stalled", "seconds", "share of the time"),
             ("job.waited", "seconds", "seconds/s"),
             ("net.rx_bytes", "bytes", "bytes/s"),

@@ -142,38 +142,42 @@ impl GroupFile {
             return found;
         }
         for line in text.split(|&byte| byte == b'\n') {
-            let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-            let Some(first) = words.next() else { continue };
             for (number, found) in self.numbers.iter().zip(&mut found) {
-                match self.name {
-                    // A line for each device: `8:0 rbytes=1 wbytes=2 rios=3 ...`.
-                    "io.stat" => {
-                        let said = words.clone().find_map(|word| after(word, number.key, b'='));
-                        if let Some(said) = said {
-                            *found = sum(*found, value(said));
-                        }
-                    }
-                    // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
-                    name if name.ends_with(".pressure") => {
-                        if first == number.key.as_bytes() {
-                            let said = words.clone().find_map(|word| after(word, "total", b'='));
-                            *found = said.map_or(Err(Fault::Malformed), value);
-                        }
-                    }
-                    _ => {
-                        if first == number.key.as_bytes() {
-                            *found = words.clone().next().map_or(Err(Fault::Malformed), value);
-                        }
-                    }
+                match self.said(line, number.key) {
+                    // The sum of all devices.
+                    Some(said) if self.name == "io.stat" => *found = sum(*found, said),
+                    Some(said) => *found = said,
+                    None => {}
                 }
             }
         }
         found
     }
+
+    /// What a line says of a number; `None`: it is about others.
+    fn said(&self, line: &[u8], key: &str) -> Option<Result<Option<u64>, Fault>> {
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let first = words.next()?;
+        // `8:0 rbytes=1 wbytes=2 rios=3 ...`
+        if self.name == "io.stat" {
+            return words.find_map(|word| after(word, key)).map(value);
+        }
+        if first != key.as_bytes() {
+            return None;
+        }
+        // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, or `anon 4096`
+        let said = if self.name.ends_with(".pressure") {
+            words.find_map(|word| after(word, "total"))
+        } else {
+            words.next()
+        };
+        Some(said.map_or(Err(Fault::Malformed), value))
+    }
 }
 
-fn after<'a>(word: &'a [u8], key: &str, mark: u8) -> Option<&'a [u8]> {
-    word.strip_prefix(key.as_bytes())?.strip_prefix(&[mark])
+/// What stands after `key=`.
+fn after<'a>(word: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    word.strip_prefix(key.as_bytes())?.strip_prefix(b"=")
 }
 
 fn value(said: &[u8]) -> Result<Option<u64>, Fault> {

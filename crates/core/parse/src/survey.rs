@@ -256,6 +256,22 @@ fn is_escaped(word: &[u8]) -> bool {
 const ESCAPED: [(u8, &[u8; 3]); 5] =
     [(b' ', b"040"), (b'\t', b"011"), (b'\n', b"012"), (b'\\', b"134"), (b'=', b"075")];
 
+/// The word instead of a number that could not be made of what was read.
+pub fn no_number(why: Fault) -> &'static str {
+    match why {
+        Fault::OutOfRange => TOO_LARGE,
+        _ => MALFORMED,
+    }
+}
+
+/// Writes the label ` :label=value` of a description, if it has a value.
+pub fn describe(label: &str, value: &[u8], into: &mut Vec<u8>) {
+    if !value.is_empty() {
+        into.extend(format!(" :{label}=").bytes());
+        escape(value, into);
+    }
+}
+
 /// Writes a word so that it has no blank, newline, backslash or equals sign.
 pub fn escape(bytes: &[u8], into: &mut Vec<u8>) {
     for &byte in bytes {

@@ -22,7 +22,7 @@ use khz_model::Fault;
 
 use crate::entry::Entry;
 use crate::number;
-use crate::survey::{MALFORMED, NONE, TOO_LARGE};
+use crate::survey::{NONE, no_number};
 
 /// Where a group has its instances in a tree of files.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +111,7 @@ pub fn number_word(entry: &Entry, value: &[u8], word: &[u8], into: &mut Vec<u8>)
     match number_of(entry, value, word) {
         Ok(Some(number)) => into.extend(number.to_string().bytes()),
         Ok(None) => into.extend(NONE.bytes()),
-        Err(Fault::OutOfRange) => into.extend(TOO_LARGE.bytes()),
-        Err(_) => into.extend(MALFORMED.bytes()),
+        Err(fault) => into.extend(no_number(fault).bytes()),
     }
 }
 

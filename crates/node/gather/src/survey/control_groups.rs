@@ -9,10 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use khz_model::Fault;
 use khz_model::instance::INSTANCE_MAX;
 use khz_parse::control_groups::{GroupFile, group_files};
-use khz_parse::survey::{MALFORMED, TOO_LARGE, UNREADABLE, escape};
+use khz_parse::survey::{UNREADABLE, describe, escape, no_number};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::{Errno, read};
@@ -25,13 +24,14 @@ use watch::Watch;
 /// The most groups that are read: each costs twelve files. A node of Kubernetes has some hundred, one of Slurm some ten.
 pub const CONTROL_GROUPS_MAX: usize = 2_048;
 
-/// Groups below more groups than this are left out: deeper ones are those of a container or of a user's own manager.
+/// Groups that are deeper in the tree are left out: those are groups of a container, or of a user's own manager.
 pub const CONTROL_GROUPS_DEPTH_MAX: usize = 12;
 
 /// The longest file of a group that is read; `io.stat` has a line for each disk.
 pub const CONTROL_GROUP_FILE_BYTES_MAX: usize = 256 << 10;
 
-/// A group whose name is not known yet is asked about at so many surveys: runtimes write names down shortly after the group is made.
+/// At this number of surveys khz looks again for a name that it has not found: runtimes write names down shortly after they make the
+/// group.
 const NAME_TRIES: u32 = 30;
 
 /// What is kept from one survey to the next.
@@ -68,12 +68,12 @@ impl ControlGroups {
             return Ok(Err(Errno::TIMEDOUT));
         }
         let Some(top) = top(root) else { return Ok(Err(Errno::NOENT)) };
-        // A poisoned lock is harmless: the next walk makes the list anew.
+        // A poisoned lock is harmless: the next walk makes another list.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.name_again(&mut state, &top);
         if state.watch.has_news() {
             self.walk(&mut state, &top);
         }
-        self.name_again(&mut state, &top);
         course.left_out = state.left_out;
         let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
         for group in &state.groups {
@@ -143,7 +143,7 @@ impl ControlGroups {
         escape(cut(name), text);
         for file in &self.files {
             let numbers = match whole(folder, file.name, room) {
-                Ok(()) => file.read(room),
+                Ok(text) => file.read(text),
                 // The controller is not switched on for this group, or it has just been removed.
                 Err(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP) => continue,
                 Err(_) => {
@@ -154,20 +154,15 @@ impl ControlGroups {
                 }
             };
             for (number, value) in file.numbers.iter().zip(numbers) {
-                let word = match value {
-                    Ok(Some(value)) => value.to_string(),
-                    Ok(None) => continue,
-                    Err(Fault::OutOfRange) => TOO_LARGE.to_owned(),
-                    Err(_) => MALFORMED.to_owned(),
-                };
-                text.extend(format!(" {}={word}", number.word).bytes());
+                match value {
+                    Ok(Some(value)) => text.extend(format!(" {}={value}", number.word).bytes()),
+                    Ok(None) => {}
+                    Err(fault) => text.extend(format!(" {}={}", number.word, no_number(fault)).bytes()),
+                }
             }
         }
         for (label, value) in [("kind", group.named.kind), ("path", &*group.path), ("id", &*group.named.id)] {
-            if !value.is_empty() {
-                text.extend(format!(" :{label}=").bytes());
-                escape(value.as_bytes(), text);
-            }
+            describe(label, value.as_bytes(), text);
         }
         text.push(b'\n');
     }
@@ -204,8 +199,8 @@ fn is_populated(folder: &Path) -> bool {
     }
 }
 
-/// Reads a whole file into the room.
-fn whole(folder: &OwnedFd, name: &str, room: &mut Vec<u8>) -> Result<(), Errno> {
+/// Reads a whole file into the room, which grows as it is needed.
+fn whole<'a>(folder: &OwnedFd, name: &str, room: &'a mut Vec<u8>) -> Result<&'a [u8], Errno> {
     let file = openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
     let mut length = 0;
     loop {
@@ -227,8 +222,7 @@ fn whole(folder: &OwnedFd, name: &str, room: &mut Vec<u8>) -> Result<(), Errno> 
             return Err(Errno::FBIG);
         }
     }
-    room.truncate(length);
-    Ok(())
+    Ok(&room[..length])
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use khz_parse::survey::{NONE, UNREADABLE, escape};
+use khz_parse::survey::{NONE, UNREADABLE, describe, escape};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::{Errno, read};
@@ -61,11 +61,8 @@ impl Folder {
 
     /// Writes the label ` :name=VALUE` of a file into the text, if the file has a value.
     pub fn label(&mut self, file: &str, name: &str, text: &mut Vec<u8>) {
-        if let Ok(value) = self.value(file)
-            && !value.is_empty()
-        {
-            text.extend(format!(" :{name}=").bytes());
-            escape(value, text);
+        if let Ok(value) = self.value(file) {
+            describe(name, value, text);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use khz_model::instance::INSTANCE_MAX;
 use khz_parse::Entry;
-use khz_parse::survey::{NONE, STUCK, UNREADABLE, escape};
+use khz_parse::survey::{NONE, STUCK, UNREADABLE, describe, escape};
 use khz_parse::tree::{labels_of, number_word, word_of};
 use rustix::io::Errno;
 
@@ -58,10 +58,7 @@ impl Line {
 
     /// Adds a label of a description, if it has a value.
     pub fn label(&mut self, label: &str, value: &[u8]) {
-        if !value.is_empty() {
-            self.labels.extend(format!(" :{label}=").bytes());
-            escape(value, &mut self.labels);
-        }
+        describe(label, value, &mut self.labels);
     }
 
     /// Writes the line into the text.

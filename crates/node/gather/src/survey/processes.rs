@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use khz_model::Nanos;
 use khz_parse::processes::{BUSIEST, LARGEST, MOVERS, forks, process_io, process_stat};
-use khz_parse::survey::escape;
+use khz_parse::survey::{describe, escape};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, RawDir, fstat, open, openat};
 use rustix::io::{Errno, pread, read};
@@ -64,6 +64,7 @@ struct State {
     /// The number of this look.
     look: u64,
     looked: Option<Nanos>,
+    /// Files of processes that are open, at most: those of a process whose number another one has count until the next look.
     files_open: usize,
     files_max: usize,
     arrivals: Arrivals,
@@ -166,6 +167,7 @@ impl State {
     /// Looks at each process; returns how many were left out.
     fn look_at_all(&mut self, proc: &Path) -> Result<u64, Errno> {
         self.look += 1;
+        self.files_open = self.known.values().filter(|process| process.file.is_some()).count();
         self.users.begin();
         let folder = open(proc, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let mut names = vec![MaybeUninit::uninit(); 32 << 10];
@@ -180,23 +182,15 @@ impl State {
             }
             self.look_at(&folder, pid, &mut room);
         }
-        let (look, files_open) = (self.look, &mut self.files_open);
-        self.known.retain(|_, process| {
-            let is_there = process.look == look;
-            *files_open -= usize::from(!is_there && process.file.is_some());
-            is_there
-        });
+        self.known.retain(|_, process| process.look == self.look);
         Ok(left_out)
     }
 
     fn look_at(&mut self, proc: &OwnedFd, pid: u32, room: &mut [u8; TEXT_BYTES]) {
         let look = self.look;
-        let known = self.known.get_mut(&pid);
         // A file that was opened of another process of this number has no text any more.
-        let kept = known
-            .as_ref()
-            .and_then(|process| process.file.as_ref())
-            .and_then(|file| pread(file, &mut room[..], 0).ok());
+        let kept = self.known.get(&pid).and_then(|process| process.file.as_ref());
+        let kept = kept.and_then(|file| pread(file, &mut room[..], 0).ok());
         let (length, file) = match kept.filter(|length| *length > 0) {
             Some(length) => (length, None),
             None => {
@@ -230,11 +224,8 @@ impl State {
             process.note_io(proc, pid, room);
         }
         if let Some(file) = file {
-            self.files_open -= usize::from(process.file.take().is_some());
-            if self.files_open < self.files_max {
-                self.files_open += 1;
-                process.file = Some(file);
-            }
+            process.file = (self.files_open < self.files_max).then_some(file);
+            self.files_open += usize::from(process.file.is_some());
         }
         self.known.insert(pid, process);
     }
@@ -276,13 +267,12 @@ impl State {
             places.assign(uses, |key| of(key).map(measure));
             for (place, key) in places.held() {
                 let Some(process) = of(key) else { continue };
-                text.extend(
-                    format!("{kind} {place} {word}={} :pid={} :command=", measure(process), key.0).bytes(),
-                );
-                escape(if process.command.is_empty() { b"?" } else { &process.command }, text);
-                if let Some(user) = process.user(&proc.join(key.0.to_string())) {
-                    text.extend(b" :user=");
-                    escape(users.name(user).as_bytes(), text);
+                let pid = key.0.to_string();
+                text.extend(format!("{kind} {place} {word}={}", measure(process)).bytes());
+                describe("pid", pid.as_bytes(), text);
+                describe("command", shown(&process.command), text);
+                if let Some(user) = process.user(&proc.join(pid)) {
+                    describe("user", users.name(user).as_bytes(), text);
                 }
                 text.push(b'\n');
             }
@@ -304,7 +294,7 @@ impl State {
         }
         for (name, sum) in programs.largest(PROGRAMS_SHOWN) {
             text.extend(b"program ");
-            escape(if name.is_empty() { b"?" } else { name }, text);
+            escape(shown(name), text);
             if let Some(apart) = apart {
                 text.extend(
                     format!(" cpu={} io={}", permille(sum.ticks, apart), each_second(sum.moved, apart))
@@ -354,6 +344,11 @@ impl Process {
             None => std::fs::metadata(folder).ok().map(|folder| folder.uid()),
         }
     }
+}
+
+/// A process may call itself nothing.
+fn shown(command: &[u8]) -> &[u8] {
+    if command.is_empty() { b"?" } else { command }
 }
 
 /// The number of a process, if this is the name of its folder.

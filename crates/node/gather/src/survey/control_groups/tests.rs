@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_model::{Instance, Reading};
+use khz_model::{Fault, Instance, Reading};
 use khz_parse::{Parser, Subject, control_groups};
 
 use super::*;

@@ -12,7 +12,7 @@ use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
 use crate::number;
 use crate::survey::parse;
 
-/// How often the groups are surveyed, if that costs no more than a survey may.
+/// The time between two surveys of the groups; longer where a survey costs more than its budget.
 pub const CONTROL_GROUPS_PERIOD: Nanos = Nanos::SECOND;
 
 /// The survey.

@@ -10,7 +10,7 @@ use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
 use crate::number;
 use crate::survey::parse;
 
-/// How often processes are looked at, if that costs no more than it may.
+/// The time between two looks at the processes; longer where a look costs more than its budget.
 pub const PROCESSES_PERIOD: Nanos = Nanos::SECOND;
 
 /// The survey.

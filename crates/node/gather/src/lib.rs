@@ -25,6 +25,8 @@ mod lane;
 mod lane_handle;
 mod lane_set;
 mod machine;
+#[cfg(test)]
+mod made_up;
 mod own;
 mod own_memory;
 mod page;

@@ -9,6 +9,8 @@ mod file_systems;
 mod folder;
 mod interfaces;
 mod line;
+#[cfg(test)]
+mod looks;
 mod processes;
 mod processors;
 mod sensors;

@@ -2,36 +2,28 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
 
 use khz_parse::{dmi, os_release, uname};
 
 use super::*;
+use crate::made_up::MadeUp;
 
 /// A captured host with these files.
-struct Host(PathBuf);
+struct Host(MadeUp);
 
 impl Host {
     fn new(test: &str, files: &[(&str, &[u8])]) -> Self {
-        let host = Host(std::env::temp_dir().join(format!("khz-source-{test}-{}", std::process::id())));
+        let host = Host(MadeUp::new(&format!("source-{test}")));
         files.iter().for_each(|(path, text)| host.write(path, text));
         host
     }
 
     fn write(&self, path: &str, text: &[u8]) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.0.write(path, text);
     }
 
     fn source(&self, file: &'static KernelFile) -> Source {
         Source::file(&self.0, file, Budget::unlimited())
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -19,8 +19,10 @@ use serde_json::Value;
 /// Files that say names are read up to this size.
 const NAMES_BYTES_MAX: u64 = 16 << 20;
 
-/// The environment of a process is read up to this size, and of a job's group at most so many folders are searched for one.
+/// The environment of a process is read up to this size.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
+
+/// To find the number of a job, khz searches at most this number of folders in its group, and this number of processes in each.
 const JOB_FOLDERS_MAX: usize = 64;
 
 /// Digits of an identifier that stand for a container without a name: as many as the runtimes' own commands show.

@@ -1,33 +1,27 @@
 //! Made-up trees of control groups, and real ones of this machine.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use khz_model::{Fault, Instance, Reading};
 use khz_parse::{Parser, Subject, control_groups};
 
 use super::*;
-use crate::survey::{Survey, SurveyText};
+use crate::made_up::{MadeUp, Program};
+use crate::survey::looks::{Looks, PATIENCE};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A root of made-up files, removed at the end.
-struct Root(PathBuf);
+/// A root of made-up files.
+struct Root(MadeUp);
 
 impl Root {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("khz-groups-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        let root = Root(path);
+        let root = Root(MadeUp::new(&format!("groups-{name}")));
         root.write("sys/fs/cgroup/cgroup.controllers", "cpu memory io pids");
         root
     }
 
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.0.write(path, text);
     }
 
     /// A group with tasks.
@@ -40,40 +34,20 @@ impl Root {
     }
 
     fn survey(&self) -> Groups {
-        Groups(Survey::start(&self.0, [Subject::ControlGroups]))
+        Groups(Looks::at(&self.0, Subject::ControlGroups))
     }
 }
 
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Groups(Arc<Survey>);
+struct Groups(Looks);
 
 impl Groups {
     fn look(&self) -> Parser {
-        while !self.0.want(u64::MAX) {
-            std::thread::yield_now();
-        }
-        assert!(self.0.wait(PATIENCE));
-        let (mut text, mut parser) = (Vec::new(), Parser::new(&control_groups::FILE));
-        let length = SurveyText::new(&self.0, Subject::ControlGroups).read(&mut text).unwrap();
-        parser.advance_with(&text[..length]);
-        assert_eq!(parser.faults(), [], "{}", String::from_utf8_lossy(&text[..length]));
-        parser
+        self.0.parse(&control_groups::FILE)
     }
 
     /// The names of the groups.
     fn names(&self) -> Vec<String> {
         named(&self.look()).into_keys().collect()
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }
 
@@ -162,7 +136,7 @@ fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted
     }
     let groups = root.survey();
     assert_eq!(groups.names().len(), CONTROL_GROUPS_MAX);
-    assert_eq!(groups.0.lock().left_out, [6]);
+    assert_eq!(groups.0.survey.lock().left_out, [6]);
     let deep = (0..2 * CONTROL_GROUPS_DEPTH_MAX).map(|_| "deep").collect::<Vec<_>>().join("/");
     let root = Root::new("deep");
     root.group(&deep);
@@ -173,10 +147,7 @@ fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted
 fn a_host_without_version_2_of_control_groups_has_none() {
     let root = Root::new("none");
     fs::remove_file(root.0.join("sys/fs/cgroup/cgroup.controllers")).unwrap();
-    let groups = root.survey();
-    assert!(groups.0.wait(PATIENCE));
-    let mut text = Vec::new();
-    assert_eq!(SurveyText::new(&groups.0, Subject::ControlGroups).read(&mut text), Err(Errno::NOENT));
+    assert_eq!(root.survey().0.bytes(), Err(Errno::NOENT));
 }
 
 /// A group of this machine, removed at the end.
@@ -207,7 +178,7 @@ impl Drop for RealGroup {
 
 #[test]
 fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
-    let groups = Groups(Survey::start(Path::new("/"), [Subject::ControlGroups]));
+    let groups = Groups(Looks::at(Path::new("/"), Subject::ControlGroups));
     let name = format!("khz-test-{}", std::process::id());
     let group = match RealGroup::make(&name) {
         Ok(group) => group,
@@ -215,7 +186,7 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
     };
     let has = |parser: &Parser| named(parser).contains_key(&name);
     assert!(!has(&groups.look()), "it has no tasks");
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let child = Program::script("exec sleep 1000");
     fs::write(group.0.join("cgroup.procs"), child.id().to_string()).unwrap();
     // The kernel tells of it a little later.
     let begun = std::time::Instant::now();
@@ -229,8 +200,7 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
     };
     let used = get(&parser, "cgroup.cpu_usage", &name);
     assert!(matches!(used, Some(Reading::Present(_))), "{used:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     // The group is empty when the kernel has let the process go.
     let begun = std::time::Instant::now();
     while has(&groups.look()) {
@@ -238,7 +208,7 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let inner = RealGroup::make(&format!("{name}/inner")).unwrap();
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let child = Program::script("exec sleep 1000");
     fs::write(inner.0.join("cgroup.procs"), child.id().to_string()).unwrap();
     let begun = std::time::Instant::now();
     loop {
@@ -249,10 +219,9 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
         assert!(begun.elapsed() < PATIENCE, "{names:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     // A service that is started again has another group of the same name. The group above it has tasks all the time.
-    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let other = Program::script("exec sleep 1000");
     fs::write(group.0.join("cgroup.procs"), other.id().to_string()).unwrap();
     drop(inner);
     let inner = RealGroup::make(&format!("{name}/inner")).unwrap();
@@ -261,17 +230,14 @@ fn groups_of_the_kernel_are_seen_when_they_come_fill_empty_and_go() {
         groups.names();
         std::thread::sleep(Duration::from_millis(20));
     }
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let child = Program::script("exec sleep 1000");
     fs::write(inner.0.join("cgroup.procs"), child.id().to_string()).unwrap();
     let begun = std::time::Instant::now();
     while !groups.names().contains(&format!("{name}/inner")) {
         assert!(begun.elapsed() < PATIENCE, "it is not there again");
         std::thread::sleep(Duration::from_millis(10));
     }
-    for child in [&mut child, &mut other] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    drop((child, other));
     drop(inner);
     drop(group);
     let begun = std::time::Instant::now();

@@ -30,7 +30,8 @@ impl<'a> Programs<'a> {
         sum.threads += one.threads;
     }
 
-    /// The programs with the most CPU time, memory, and input and output, so many of each, in the order of their names.
+    /// The `count` programs with the most CPU time, those with the most memory, and those with the most input and output, in the order of
+    /// their names.
     pub fn largest(&self, count: usize) -> Vec<(&'a [u8], Sum)> {
         let mut chosen = HashSet::new();
         let measures: [fn(&Sum) -> u64; 3] = [|sum| sum.ticks, |sum| sum.pages, |sum| sum.moved];

@@ -1,47 +1,29 @@
 //! Processes of this machine, and made-up ones.
 
 use std::fs;
-use std::process::{Child, Command};
-use std::sync::Arc;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use khz_model::{Instance, Reading};
 use khz_parse::{Parser, Subject, processes};
 
 use super::*;
-use crate::survey::{Survey, SurveyText};
+use crate::made_up::{MadeUp, Program};
+use crate::survey::looks::{Looks, PATIENCE};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+struct Seen(Looks);
 
-struct Looks(Arc<Survey>);
-
-impl Looks {
+impl Seen {
     fn at(root: &Path) -> Self {
-        Looks(Survey::start(root, [Subject::Processes]))
+        Seen(Looks::at(root, Subject::Processes))
     }
 
     fn text(&self) -> Result<String, Errno> {
-        while !self.0.want(u64::MAX) {
-            std::thread::yield_now();
-        }
-        assert!(self.0.wait(PATIENCE));
-        let mut text = Vec::new();
-        let length = SurveyText::new(&self.0, Subject::Processes).read(&mut text)?;
-        Ok(String::from_utf8_lossy(&text[..length]).into_owned())
+        self.0.bytes().map(|text| String::from_utf8_lossy(&text).into_owned())
     }
 
     fn look(&self) -> Parser {
-        let text = self.text().unwrap();
-        let mut parser = Parser::new(&processes::FILE);
-        parser.advance_with(text.as_bytes());
-        assert_eq!(parser.faults(), [], "{text}");
-        parser
-    }
-}
-
-impl Drop for Looks {
-    fn drop(&mut self) {
-        self.0.end();
+        self.0.parse(&processes::FILE)
     }
 }
 
@@ -67,30 +49,15 @@ fn place_of(parser: &Parser, description: &str, pid: u32) -> Option<(String, Str
     })
 }
 
-struct Busy(Child);
-
-impl Busy {
-    fn start(script: &str) -> Self {
-        Busy(Command::new("sh").args(["-c", script]).spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_busy_process_has_a_place_with_its_number_and_name_until_it_ends() {
-    let looks = Looks::at(Path::new("/"));
-    let busy = Busy::start("while :; do :; done");
+    let looks = Seen::at(Path::new("/"));
+    let busy = Program::script("while :; do :; done");
     let begun = Instant::now();
     let (place, command) = loop {
         std::thread::sleep(Duration::from_millis(50));
         let parser = looks.look();
-        if let Some(found) = place_of(&parser, "process.busiest", busy.0.id()) {
+        if let Some(found) = place_of(&parser, "process.busiest", busy.id()) {
             let cpu = number(&parser, "process.cpu", Some(&found.0)).unwrap();
             // In thousandths of a CPU; a shell has one thread.
             assert!((1..=1_500).contains(&cpu), "{cpu}");
@@ -104,7 +71,7 @@ fn a_busy_process_has_a_place_with_its_number_and_name_until_it_ends() {
     assert!(number(&parser, "processes.look_period", None).is_some());
     assert!(number(&parser, "processes.threads", None) >= number(&parser, "processes.count", None));
     assert!(number(&parser, "processes.in_state", Some("S")).unwrap() > 0);
-    let pid = busy.0.id();
+    let pid = busy.id();
     drop(busy);
     assert_eq!(place_of(&looks.look(), "process.busiest", pid), None, "place {place} is given back");
 }
@@ -114,7 +81,7 @@ fn processes_that_came_and_went_between_two_looks_are_counted() {
     if fs::read_link("/proc/self/ns/pid").unwrap().to_str() != Some(HOST_PIDS) {
         return khz_skip::skip("the kernel's count of processes: this is another PID namespace".to_owned());
     }
-    let looks = Looks::at(Path::new("/"));
+    let looks = Seen::at(Path::new("/"));
     let before = number(&looks.look(), "processes.short_lived", None).unwrap();
     for _ in 0..40 {
         Command::new("true").status().unwrap();
@@ -125,15 +92,15 @@ fn processes_that_came_and_went_between_two_looks_are_counted() {
 
 #[test]
 fn what_a_process_writes_is_seen() {
-    let looks = Looks::at(Path::new("/"));
+    let looks = Seen::at(Path::new("/"));
     // Beside the program: a tmpfs, as /tmp may be, is no disk.
     let file = std::env::current_exe().unwrap().with_extension(format!("writes-{}", std::process::id()));
-    let busy = Busy::start(&format!("while :; do printf %99999d 0 > '{}'; done", file.display()));
+    let busy = Program::script(&format!("while :; do printf %99999d 0 > '{}'; done", file.display()));
     let begun = Instant::now();
     loop {
         std::thread::sleep(Duration::from_millis(100));
         let parser = looks.look();
-        if let Some((place, _)) = place_of(&parser, "process.mover", busy.0.id())
+        if let Some((place, _)) = place_of(&parser, "process.mover", busy.id())
             && number(&parser, "process.io", Some(&place)).is_some_and(|moved| moved > 0)
         {
             break;
@@ -144,15 +111,14 @@ fn what_a_process_writes_is_seen() {
     let _ = fs::remove_file(&file);
 }
 
-/// A made-up `/proc`, removed at the end.
-struct Proc(PathBuf);
+/// A made-up `/proc`.
+struct Proc(MadeUp);
 
 impl Proc {
     fn new(name: &str) -> Self {
-        let root = std::env::temp_dir().join(format!("khz-proc-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        fs::create_dir_all(root.join("proc/self")).unwrap();
-        Proc(root)
+        let proc = Proc(MadeUp::new(&format!("proc-{name}")));
+        fs::create_dir_all(proc.0.join("proc/self")).unwrap();
+        proc
     }
 
     fn process(&self, pid: u32, command: &str, ticks: u64, began: u64, pages: u64) {
@@ -166,12 +132,6 @@ impl Proc {
     }
 }
 
-impl Drop for Proc {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_number_that_another_process_has_now_is_another_process() {
     let proc = Proc::new("numbers");
@@ -179,7 +139,7 @@ fn a_number_that_another_process_has_now_is_another_process() {
     proc.process(8, "broken", 0, 0, 1);
     fs::write(proc.0.join("proc/8/stat"), "8 (broken").unwrap();
     fs::create_dir_all(proc.0.join("proc/9")).unwrap();
-    let looks = Looks::at(&proc.0);
+    let looks = Seen::at(&proc.0);
     let parser = looks.look();
     assert_eq!(
         (number(&parser, "processes.count", None), number(&parser, "processes.threads", None)),
@@ -206,7 +166,7 @@ fn a_number_that_another_process_has_now_is_another_process() {
 #[test]
 fn a_folder_without_processes_is_no_source() {
     let proc = Proc::new("none");
-    assert_eq!(Looks::at(&proc.0).text(), Err(Errno::NOENT));
+    assert_eq!(Seen::at(&proc.0).text(), Err(Errno::NOENT));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The list is read again after so many looks.
+/// The number of looks after which the list is read again.
 const LOOKS: u32 = 60;
 
 /// The largest list that is read.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,36 +10,27 @@ use khz_parse::Parser;
 use proptest::prelude::*;
 
 use super::*;
+use crate::made_up::MadeUp;
+use crate::survey::looks::Looks;
 use crate::survey::{Survey, SurveyText};
 
-/// A root of made-up files, removed at the end.
-struct Root(PathBuf);
+/// A root of made-up files.
+struct Root(MadeUp);
 
 impl Root {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("khz-trees-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Root(path)
+        Root(MadeUp::new(&format!("trees-{name}")))
     }
 
     fn write(&self, path: &str, value: impl AsRef<[u8]>) -> &Self {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, value).unwrap();
+        self.0.write(path, value);
         self
     }
 
     /// Surveys one tree, and reads the text.
     fn bytes(&self, name: &'static str) -> Result<Vec<u8>, Errno> {
         let subject = if name == "hwmon" { Subject::Sensors } else { Subject::Tree(name) };
-        let survey = Survey::start(&self.0, [subject]);
-        assert!(survey.wait(std::time::Duration::from_secs(60)));
-        let mut text = Vec::new();
-        let read = SurveyText::new(&survey, subject).read(&mut text);
-        survey.end();
-        text.truncate(read?);
-        Ok(text)
+        Looks::at(&self.0, subject).bytes()
     }
 
     fn survey(&self, name: &'static str) -> Result<String, Errno> {
@@ -52,12 +42,6 @@ impl Root {
         let mut parser = Parser::new(file);
         parser.advance_with(&self.bytes(name).unwrap());
         parser
-    }
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -183,7 +167,7 @@ fn instances_beyond_the_limit_are_left_out_and_counted() {
 fn the_numbers_of_a_driver_that_hangs_are_stuck_and_those_of_others_are_not() {
     let root = Root::new("stuck");
     root.write(&format!("{ZONE}0/temp"), "1000").write(&format!("{ZONE}1/temp"), "2000");
-    let (path, trees) = (root.0.clone(), Trees::default());
+    let (path, trees) = (root.0.to_owned(), Trees::default());
     let hangs = Arc::new(AtomicBool::new(false));
     let hanging = hangs.clone();
     let surveyor = move |course: &mut Course<'_>| {

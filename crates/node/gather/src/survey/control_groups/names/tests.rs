@@ -1,36 +1,27 @@
 //! Paths of groups as systemd, Slurm and container runtimes make them, and the files in which they write names down.
 
 use super::*;
+use crate::made_up::MadeUp;
 use proptest::prelude::*;
 
 const ID: &str = "4f5c2d9b8a7e6f1023456789abcdef0123456789abcdef0123456789abcdef01";
 const OTHER: &str = "00aa2d9b8a7e6f1023456789abcdef0123456789abcdef0123456789abcdef01";
 const UID: &str = "0aa1b2c3-d4e5-4f60-8a9b-0c1d2e3f4a5b";
 
-struct Root(PathBuf);
+struct Root(MadeUp);
 
 impl Root {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("khz-names-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Root(path)
+        Root(MadeUp::new(&format!("names-{name}")))
     }
 
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.0.write(path, text);
     }
 
     fn of(&self, path: &str) -> Option<(String, &'static str, bool, bool)> {
         let named = Names::new(&self.0).of(&self.0.join("sys/fs/cgroup"), path)?;
         Some((named.name, named.kind, named.is_resolved, named.has_parts))
-    }
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -165,9 +156,9 @@ fn pods_are_called_by_their_namespace_and_name() {
 proptest! {
     #[test]
     fn any_path_has_a_name_or_is_left_out(path in "([a-z_0-9.-]{0,12}(slurmstepd.scope|docker-|-pod|.slice|kubepods)?/?){0,6}") {
-        let root = Root(PathBuf::from("/nowhere"));
-        if let Some((name, ..)) = root.of(&path) {
-            prop_assert!(!name.is_empty() || path.is_empty());
+        let nowhere = Path::new("/nowhere");
+        if let Some(named) = Names::new(nowhere).of(nowhere, &path) {
+            prop_assert!(!named.name.is_empty() || path.is_empty());
         }
     }
 }

@@ -1,0 +1,51 @@
+//! For tests: surveys of one subject, one after the other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_parse::{KernelFile, Parser, Subject};
+use rustix::io::Errno;
+
+use super::{Survey, SurveyText};
+
+/// The limit only ends a hanging test.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The surveys of a subject below a root.
+pub(super) struct Looks {
+    pub survey: Arc<Survey>,
+    subject: Subject,
+}
+
+impl Looks {
+    pub fn at(root: &Path, subject: Subject) -> Self {
+        Looks { survey: Survey::start(root, [subject]), subject }
+    }
+
+    /// The text of another survey.
+    pub fn bytes(&self) -> Result<Vec<u8>, Errno> {
+        while !self.survey.want(u64::MAX) {
+            std::thread::yield_now();
+        }
+        assert!(self.survey.wait(PATIENCE));
+        let mut text = Vec::new();
+        let length = SurveyText::new(&self.survey, self.subject).read(&mut text)?;
+        text.truncate(length);
+        Ok(text)
+    }
+
+    /// What the parser makes of it.
+    pub fn parse(&self, file: &'static KernelFile) -> Parser {
+        let (text, mut parser) = (self.bytes().unwrap(), Parser::new(file));
+        parser.advance_with(&text);
+        assert_eq!(parser.faults(), [], "{}", String::from_utf8_lossy(&text));
+        parser
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.survey.end();
+    }
+}

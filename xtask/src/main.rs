@@ -52,8 +52,8 @@ Commands:
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs no other file on a node, not even a C library.
                     Starts it in an empty directory to prove that
-  reference [files] writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code, and
-                    docs/files.md and docs/constants.md from the sources (`files`: only these two)
+  reference [files] writes docs/configuration.md, docs/metrics.md, docs/rates.md and docs/http.md from the tables
+                    in the code, and docs/files.md and docs/constants.md from the sources (`files`: only these two)
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";

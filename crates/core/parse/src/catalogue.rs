@@ -9,7 +9,7 @@ use crate::{
     cgroup, clock, clocksource, conntrack, control_groups, cpufreq, diskstats, dmi, edac, fibrechannel,
     filesystem, hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class,
     net_dev, nvme, os_release, power_supply, pressure, processes, protocols, rapl, sockets, softnet, stat,
-    tape, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
+    tape, textfile, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -64,6 +64,7 @@ pub fn files() -> &'static [&'static KernelFile] {
         &clocksource::FILE,
         &control_groups::FILE,
         &processes::FILE,
+        &textfile::FILE,
     ];
     FILES
 }

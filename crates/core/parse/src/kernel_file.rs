@@ -8,6 +8,7 @@ use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 use crate::catalogue::shared_metrics;
 use crate::entry::Entry;
 use crate::sink::Sink;
+use crate::textfile;
 use crate::tree::Branch;
 
 /// The period of the base lane, as a rule.
@@ -133,6 +134,8 @@ pub enum Subject {
     ControlGroups,
     /// Processes and programs.
     Processes,
+    /// Files of numbers that programs leave for node_exporter.
+    TextFiles,
     /// A tree of small files, by the name of its [`KernelFile`]: its groups say where the files are ([`crate::tree`]).
     Tree(&'static str),
 }
@@ -153,6 +156,11 @@ impl KernelFile {
             Pieces::Survey { captured, .. } => captured,
             _ => self.path,
         }
+    }
+
+    /// Where the names begin that the text itself gives; `None`: all its names are in the catalogue.
+    pub fn prefix(&self) -> Option<&'static str> {
+        matches!(self.pieces, Pieces::Survey { subject: Subject::TextFiles, .. }).then_some(textfile::PREFIX)
     }
 
     /// For how long the text is not read again after a read; `None`: every request reads it. Descriptions seldom change, and reading them takes many system calls.

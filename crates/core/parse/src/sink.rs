@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use khz_model::{Absence, Fault, Instance, Labels, Reading};
+use khz_model::{Absence, Fault, Instance, Labels, Metric, Reading, Series};
 
 use crate::entry::Entry;
 use crate::kernel_file::Group;
@@ -256,6 +256,33 @@ impl<'a> Sink<'a> {
         Some(instance)
     }
 
+    /// Reports the reading of the series that the text calls `name`; `series` is asked when it is new, and `reading` knows its metric.
+    /// Any other text is parsed in full.
+    pub(crate) fn given(
+        &mut self,
+        name: &str,
+        series: impl FnOnce() -> Option<Series>,
+        reading: impl FnOnce(&Metric) -> Reading,
+    ) {
+        let Some(slot) = self.slots.given(name.as_bytes(), series) else {
+            return self.remember(name.to_owned(), "no slot left for this series, or it is none");
+        };
+        let slots = self.slots.schema().len();
+        if slots > self.seen.len() {
+            self.seen.resize(slots, 0);
+            self.readings.grow(slots);
+            self.readings.changed.push(slot);
+        }
+        if self.seen[slot as usize] == self.parse_number {
+            return self.fail(slot, Fault::Malformed, "stands in the text twice");
+        }
+        self.seen[slot as usize] = self.parse_number;
+        let metric = self.slots.schema().get(slot as usize).map(|series| series.metric.clone());
+        if let Some(metric) = metric {
+            self.readings.set(slot, reading(&metric));
+        }
+    }
+
     /// Reports that `range` holds the number of the instance's entry `index`.
     pub fn field(&mut self, instance: InstanceSlots, index: usize, range: Range<usize>) {
         let group = &self.slots.file.groups[instance.group];
@@ -369,17 +396,16 @@ impl<'a> Sink<'a> {
                 self.readings.set(slot, no_field);
             }
         }
-        for (group, base) in self.slots.instances() {
-            let group = &self.slots.file.groups[group];
-            let slots = base..base + group.entries.len() as u32;
+        for (group, slots) in self.slots.instances() {
+            let total_of = self.slots.file.groups.get(group).map_or(&[][..], |group| group.total_of);
             let here = slots.clone().any(|slot| self.seen[slot as usize] == self.parse_number);
             for slot in slots.clone() {
                 if self.seen[slot as usize] != self.parse_number {
                     self.readings.set(slot, if here { no_field } else { gone });
                 }
             }
-            if !group.total_of.is_empty() && here {
-                let total = add_up(self.readings, base, group.total_of);
+            if !total_of.is_empty() && here {
+                let total = add_up(self.readings, slots.start, total_of);
                 self.readings.set(slots.end - 1, total);
             }
         }

@@ -1,7 +1,9 @@
 //! The slots of one kernel file: which slot belongs to which metric of which instance. A slot is assigned
-//! once and keeps its meaning until all slots are renewed: an instance that comes back gets its old slots.
+//! once and keeps its meaning until all slots are renewed: an instance that comes back gets its old slots. Series whose names the
+//! text gives are in a group of their own, each with one slot.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use khz_model::{Instance, Metric, Nanos, Schema, Series, schema::SLOTS_MAX};
@@ -18,6 +20,7 @@ pub(crate) struct Slots {
 
 #[derive(Debug)]
 struct GroupSlots {
+    /// None in the group of given series: each has its own.
     metrics: Vec<Arc<Metric>>,
     /// In order of first appearance.
     instances: Vec<Known>,
@@ -44,6 +47,33 @@ impl Known {
     }
 }
 
+impl GroupSlots {
+    fn new(metrics: Vec<Arc<Metric>>) -> Self {
+        GroupSlots { metrics, instances: Vec::new(), by_name: HashMap::new(), expected: 0 }
+    }
+
+    /// The slots of an instance.
+    fn width(&self) -> usize {
+        self.metrics.len().max(1)
+    }
+
+    /// The first slot of the instance of this name, if it has one: most often it is the one that comes after the last.
+    fn find(&mut self, name: &[u8]) -> Option<u32> {
+        let is_next = self.instances.get(self.expected).is_some_and(|known| *known.name == *name);
+        let index = if is_next { self.expected } else { *self.by_name.get(name)? as usize };
+        self.expected = index + 1;
+        let known = &mut self.instances[index];
+        known.gone_since = None;
+        Some(known.base)
+    }
+
+    fn append(&mut self, name: &[u8], base: u32) {
+        self.by_name.insert(name.into(), self.instances.len() as u32);
+        self.instances.push(Known { name: name.into(), base, gone_since: None });
+        self.expected = self.instances.len();
+    }
+}
+
 impl Slots {
     pub fn new(file: &'static KernelFile) -> Self {
         let mut schema = Schema::new();
@@ -51,13 +81,13 @@ impl Slots {
         for metric in metrics.by_ref().take(file.scalars.len()) {
             schema.append(Series { metric, instance: None });
         }
-        let groups = file.groups.iter().map(|group| GroupSlots {
-            metrics: metrics.by_ref().take(group.entries.len()).collect(),
-            instances: Vec::new(),
-            by_name: HashMap::new(),
-            expected: 0,
-        });
-        Slots { file, schema, groups: groups.collect() }
+        let groups = file
+            .groups
+            .iter()
+            .map(|group| GroupSlots::new(metrics.by_ref().take(group.entries.len()).collect()));
+        let mut groups: Vec<GroupSlots> = groups.collect();
+        groups.extend(file.prefix().map(|_| GroupSlots::new(Vec::new())));
+        Slots { file, schema, groups }
     }
 
     pub fn schema(&self) -> &Schema {
@@ -77,17 +107,37 @@ impl Slots {
         name: &[u8],
         instance: impl FnOnce() -> Instance,
     ) -> Option<u32> {
-        let slots = &mut self.groups[group];
-        let is_next = slots.instances.get(slots.expected).is_some_and(|known| *known.name == *name);
-        let index =
-            if is_next { Some(slots.expected) } else { slots.by_name.get(name).map(|&at| at as usize) };
-        if let Some(index) = index {
-            slots.expected = index + 1;
-            let known = &mut slots.instances[index];
-            known.gone_since = None;
-            return Some(known.base);
+        match self.groups[group].find(name) {
+            Some(base) => Some(base),
+            None => self.append(group, name, instance()),
         }
-        self.append(group, name, instance())
+    }
+
+    /// The slot of the series that the text calls `name`; an unknown one gets a new slot, and `series` says what it is. `None`: no
+    /// slot is left, or it is none that a series can be.
+    pub fn given(&mut self, name: &[u8], series: impl FnOnce() -> Option<Series>) -> Option<u32> {
+        let group = self.file.groups.len();
+        match self.groups.get_mut(group)?.find(name) {
+            Some(slot) => Some(slot),
+            None => self.append_given(name, series()?),
+        }
+    }
+
+    #[cold]
+    fn append_given(&mut self, name: &[u8], mut series: Series) -> Option<u32> {
+        // The series of a name stand together: they share its metric.
+        if let Some(last) = self.schema.series().last()
+            && *last.metric == *series.metric
+        {
+            series.metric = last.metric.clone();
+        }
+        let (count, slot) = (self.schema.len(), self.schema.append(series)?);
+        // Another name may be the same series.
+        if slot as usize != count {
+            return None;
+        }
+        self.groups.last_mut()?.append(name, slot);
+        Some(slot)
     }
 
     #[cold]
@@ -104,18 +154,17 @@ impl Slots {
                 return None;
             }
         }
-        slots.by_name.insert(name.into(), slots.instances.len() as u32);
-        slots.instances.push(Known { name: name.into(), base: base as u32, gone_since: None });
-        slots.expected = slots.instances.len();
+        slots.append(name, base as u32);
         Some(base as u32)
     }
 
-    /// Each instance's group and first slot.
-    pub fn instances(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+    /// The group of each instance and its slots. The group of given series comes after those of the file.
+    pub fn instances(&self) -> impl Iterator<Item = (usize, Range<u32>)> + '_ {
+        let slots = |group: &GroupSlots, known: &Known| known.base..known.base + group.width() as u32;
         self.groups
             .iter()
             .enumerate()
-            .flat_map(|(g, group)| group.instances.iter().map(move |known| (g, known.base)))
+            .flat_map(move |(g, group)| group.instances.iter().map(move |known| (g, slots(group, known))))
     }
 
     /// Notes which instances are gone now, and since when; returns the number of slots of those that have been for
@@ -123,10 +172,11 @@ impl Slots {
     pub fn note_gone(&mut self, now: Nanos, age: Nanos, is_gone: impl Fn(u32) -> bool) -> usize {
         let mut slots = 0;
         for group in &mut self.groups {
+            let width = group.width();
             for known in &mut group.instances {
                 let since = known.gone_since.unwrap_or(now);
                 known.gone_since = is_gone(known.base).then_some(since);
-                slots += if known.is_gone_for(age, now) { group.metrics.len() } else { 0 };
+                slots += if known.is_gone_for(age, now) { width } else { 0 };
             }
         }
         slots
@@ -144,9 +194,15 @@ impl Slots {
         kept.sort_by_key(|(_, known)| known.base);
         let mut slots: Vec<u32> = (0..self.schema.len() as u32).collect();
         for (number, known) in kept {
-            let instance = old.schema.get(known.base as usize).and_then(|series| series.instance.clone());
-            if instance.and_then(|instance| self.append(number, &known.name, instance)).is_some() {
-                let count = self.groups[number].metrics.len() as u32;
+            let Some(series) = old.schema.get(known.base as usize).cloned() else { continue };
+            let is_given = number == self.file.groups.len();
+            let slot = match series.instance.clone() {
+                _ if is_given => self.append_given(&known.name, series),
+                Some(instance) => self.append(number, &known.name, instance),
+                None => None,
+            };
+            if slot.is_some() {
+                let count = self.groups[number].width() as u32;
                 slots.extend(known.base..known.base + count);
                 if let Some(new) = self.groups[number].instances.last_mut() {
                     new.gone_since = known.gone_since;

@@ -39,6 +39,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("softnet", &["softnet.*"]),
     ("stat", &["kernel.*"]),
     ("tapestats", TAPE),
+    ("textfile", &["textfile.*", "text.*"]),
     ("thermal_zone", &["thermal.temperature", "thermal.cooling", "thermal.cooling_max"]),
     ("time", CLOCKSOURCE),
     ("timex", &["clock.*"]),

@@ -72,6 +72,8 @@ pub struct SourceValues {
     pub enabled: Option<Value>,
     /// Its share of one core.
     pub budget: Option<Value>,
+    /// Where it is.
+    pub path: Option<Value>,
 }
 
 /// The values of `[sinks.NAME]`.

@@ -1,6 +1,9 @@
 //! The settings of sources: which are gathered, at which rate, within which budget.
 
+use std::path::PathBuf;
+
 use khz_model::{Rate, suggest};
+use khz_parse::textfile;
 
 use super::values::{bad, checked, items, quantity, share, switch};
 use super::{ConfigError, Layers, Value};
@@ -15,7 +18,7 @@ pub struct Sources {
 }
 
 /// The settings of one source.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceChoice {
     /// The source.
     pub name: String,
@@ -25,6 +28,16 @@ pub struct SourceChoice {
     pub enabled: bool,
     /// Its share of one core, above 0 and at most 1.
     pub budget: Option<f64>,
+    /// Where it is, if not at its usual place.
+    pub path: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The folder of the files of numbers that programs leave for node_exporter.
+    pub fn text_files(&self) -> PathBuf {
+        let choice = self.choices.iter().find(|choice| choice.name == textfile::FILE.name);
+        choice.and_then(|choice| choice.path.clone()).unwrap_or_else(|| textfile::FOLDER.into())
+    }
 }
 
 /// The file's tables, overridden by the list of `--sources` or its variable.
@@ -36,6 +49,7 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
             rate: optional(&table.rate, &table.name, "rate", quantity)?,
             enabled: optional(&table.enabled, &table.name, "enabled", switch)?.unwrap_or(true),
             budget: optional(&table.budget, &table.name, "budget", share)?,
+            path: optional(&table.path, &table.name, "path", |text| folder(&table.name, text))?,
         });
     }
     let listed = checked(layers, "sources", |text| source_list(text, source_names))?;
@@ -48,11 +62,24 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
         SourceChoice {
             rate: rate.or(own_rate),
             budget: table.and_then(|table| table.budget),
+            path: table.and_then(|table| table.path.clone()),
             enabled: true,
             name,
         }
     });
     Ok(Sources { exactly: true, choices: choices.collect() })
+}
+
+/// The place of a source that may be elsewhere.
+fn folder(source: &str, text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match (source == textfile::FILE.name, path.is_absolute()) {
+        (true, true) => Ok(path),
+        (true, false) => Err(format!("'{text}' is no absolute path, such as /var/lib/node_exporter")),
+        (false, _) => {
+            Err(format!("only {} has a path: the others are where the kernel has them", textfile::FILE.name))
+        }
+    }
 }
 
 fn optional<T>(
@@ -107,10 +134,43 @@ mod tests {
             Sources {
                 exactly: true,
                 choices: vec![
-                    SourceChoice { name: "stat".into(), rate: hz(5), enabled: true, budget: Some(0.02) },
-                    SourceChoice { name: "meminfo".into(), rate: hz(1000), enabled: true, budget: None },
+                    SourceChoice {
+                        name: "stat".into(),
+                        rate: hz(5),
+                        enabled: true,
+                        budget: Some(0.02),
+                        path: None,
+                    },
+                    SourceChoice {
+                        name: "meminfo".into(),
+                        rate: hz(1000),
+                        enabled: true,
+                        ..SourceChoice::default()
+                    },
                 ],
             }
         );
+    }
+
+    #[test]
+    fn only_the_files_of_numbers_can_be_elsewhere() {
+        let names = ["stat", "textfile"];
+        let read = |file: &str| sources(&layers(file, &[], &[]), &names);
+        let elsewhere = read("[sources.textfile]\npath = \"/srv/numbers\"\n").unwrap();
+        assert_eq!(elsewhere.text_files(), PathBuf::from("/srv/numbers"));
+        assert_eq!(read("").unwrap().text_files(), PathBuf::from(textfile::FOLDER));
+        for (file, wanted) in [
+            (
+                "[sources.textfile]\npath = \"numbers\"\n",
+                "'numbers' is no absolute path, such as /var/lib/node_exporter",
+            ),
+            (
+                "[sources.stat]\npath = \"/proc\"\n",
+                "only textfile has a path: the others are where the kernel has them",
+            ),
+        ] {
+            let error = read(file).unwrap_err().to_string();
+            assert!(error.ends_with(wanted), "{error}");
+        }
     }
 }

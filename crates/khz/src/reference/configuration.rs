@@ -28,6 +28,9 @@ again while it runs ([security.md](security.md)).
 rate   = \"100Hz\"               # a rate of its own, kept exactly
 budget = \"2%\"                  # of one core; beyond it the source is gathered less often, and says so
 enabled = true
+
+[sources.textfile]
+path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter
 ```
 
 The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries

@@ -8,6 +8,7 @@ mod http;
 mod limits;
 mod lists;
 mod metrics;
+mod rates;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -22,6 +23,7 @@ fn the_reference_pages_are_what_the_tables_say() {
     let pages = [
         ("configuration.md", configuration::page()),
         ("metrics.md", metrics::page()),
+        ("rates.md", rates::page()),
         ("http.md", http::page(&std::fs::read_to_string(docs.join("openapi.json")).unwrap())),
     ];
     for (name, page) in pages {

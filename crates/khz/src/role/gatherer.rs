@@ -86,6 +86,7 @@ pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         ring_folder: places::rings_of(&plan.ring_dir, &plan.node),
         keep_rings: plan.keep_rings,
         placement: plan.placement.clone(),
+        text_files: plan.sources.text_files(),
         jobs: None,
         tallies: Vec::new(),
     }
@@ -134,8 +135,12 @@ mod tests {
 
     #[test]
     fn sources_are_all_or_all_but_some_or_exactly_some() {
-        let choice =
-            |name: &str, rate, enabled| SourceChoice { name: name.to_owned(), rate, enabled, budget: None };
+        let choice = |name: &str, rate, enabled| SourceChoice {
+            name: name.to_owned(),
+            rate,
+            enabled,
+            ..SourceChoice::default()
+        };
         assert_eq!(names(Sources::default()).len(), source_names().len());
         let without = Sources { exactly: false, choices: vec![choice("vmstat", None, false)] };
         assert_eq!(names(without).len(), source_names().len() - 1);

@@ -55,6 +55,7 @@ mod slurm;
 mod store;
 mod summaries;
 mod text;
+mod text_files;
 mod text_source;
 mod usage;
 mod wakeups;

@@ -706,9 +706,10 @@ fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
 /// The refresh that a reader of these patterns needs from a source; `None` if the patterns select nothing in
 /// it.
 pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Option<Nanos> {
-    if let Some(file) = source.kernel_file().filter(|_| !exact) {
-        return file.refresh_for(patterns);
+    let of_file = source.kernel_file().filter(|_| !exact).and_then(|file| file.refresh_for(patterns));
+    if of_file.is_some() {
+        return of_file;
     }
     let matches = |metric: &str| patterns.iter().any(|p| p.matches_metric(metric));
-    source.refresh(matches, |jobs| jobs.may_match(patterns), exact)
+    source.refresh(matches, |given| given.may_match(patterns), exact)
 }

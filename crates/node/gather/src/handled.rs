@@ -466,8 +466,8 @@ impl Slots {
     }
 }
 
-/// The refresh that a channel needs from a source; `None` if it needs nothing of it. Numbers of jobs may come at any time: an
-/// expression waits for them.
+/// The refresh that a channel needs from a source; `None` if it needs nothing of it. Names that programs give may come at any time:
+/// an expression waits for them.
 pub(crate) fn refresh(
     source: &Source,
     channel: &Channel,
@@ -482,5 +482,5 @@ pub(crate) fn refresh(
     let needed = metrics.iter().filter(|metric| channel.may_need(metric, patterns));
     let needed: Vec<&str> = needed.map(|metric| &*metric.name).collect();
     let has_plan = !channel.uses_patterns() || channel.handler.when.is_some();
-    source.refresh(|metric| needed.contains(&metric), |jobs| has_plan || jobs.may_match(patterns), exact)
+    source.refresh(|metric| needed.contains(&metric), |given| has_plan || given.may_match(patterns), exact)
 }

@@ -5,8 +5,9 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
-use khz_model::{Kind, Metric, Origin, Pattern, Series, Unit};
+use khz_model::{Kind, Metric, Origin, Series, Unit};
 
+use crate::given::Given;
 use crate::job_names::{JobNameError, JobNames};
 use crate::own::Tally;
 use crate::publication::{Description, NumberError, PREFIX, PublicationError};
@@ -156,16 +157,9 @@ impl JobDoor {
         self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner()).keep(series);
     }
 
-    /// True if a pattern selects a metric that jobs publish, or may publish later.
-    pub(crate) fn may_match(&self, patterns: &[Pattern]) -> bool {
-        let is_of_jobs = |pattern: &Pattern| {
-            let text = pattern.to_string();
-            let metric =
-                if pattern.nodes().is_some() { text.split_once(':').map_or("", |s| s.1) } else { &text };
-            metric.starts_with(PREFIX) || pattern.matches_metric(PREFIX)
-        };
-        patterns.iter().any(is_of_jobs)
-            || self.metrics().iter().any(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name)))
+    /// The names that jobs have given and may give.
+    pub(crate) fn given(&self) -> Given {
+        Given { prefix: PREFIX, known: self.metrics() }
     }
 
     /// The metric of this name: the known one, or a new one.
@@ -174,18 +168,5 @@ impl JobDoor {
     /// As [`JobNames::metric`].
     pub(crate) fn metric(&self, said: &Description) -> Result<Arc<Metric>, JobNameError> {
         self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner()).metric(said)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_speak_of_jobs_before_there_are_any() {
-        let door = JobDoor::new(UnixDatagram::unbound().unwrap()).unwrap();
-        let may = |text: &str| door.may_match(&[Pattern::new(text).unwrap()]);
-        assert!(may("*") && may("job.*") && may("job.queue") && may("n[1-2]:job.x[*]"));
-        assert!(!may("mem.*") && !may("n1:load.1m"));
     }
 }

@@ -42,6 +42,8 @@ pub struct Plan {
     pub keep_rings: bool,
     /// The CPUs and the priority of the gather thread.
     pub placement: Placement,
+    /// The folder with files of numbers that programs leave for node_exporter (`*.prom`), below the root.
+    pub text_files: PathBuf,
     /// The entrance for numbers that jobs publish; `None`: jobs cannot publish.
     pub jobs: Option<Arc<JobDoor>>,
     /// What channels may ask of this node.
@@ -157,6 +159,7 @@ impl Plan {
             ring_folder: None,
             keep_rings: false,
             placement: Placement::default(),
+            text_files: khz_parse::textfile::FOLDER.into(),
             jobs: None,
             handlers: Handlers::default(),
             tallies: Vec::new(),

@@ -17,6 +17,7 @@ use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
 use crate::elsewhere::Elsewhere;
+use crate::given::Given;
 use crate::handled::{Channel, WantedBy, refused};
 use crate::inbox::{Inbox, LaneWish, Request};
 use crate::job_door::JobDoor;
@@ -49,6 +50,8 @@ pub(crate) struct NodeQuery {
     source_of: HashMap<String, SourceSet>,
     /// The entrance for jobs, and its source.
     jobs: Option<(Arc<JobDoor>, SourceSet)>,
+    /// The files whose text gives names: where these begin, and the source.
+    naming: Vec<(&'static str, SourceSet)>,
     /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
     history: Arc<Mutex<()>>,
     /// What remembers the past, if there is a store.
@@ -75,6 +78,11 @@ impl NodeQuery {
             .iter()
             .enumerate()
             .find_map(|(i, source)| Some((source.job_door()?.clone(), SourceSet::one(i))));
+        let naming = sources
+            .iter()
+            .enumerate()
+            .filter_map(|(i, source)| Some((source.kernel_file()?.prefix()?, SourceSet::one(i))));
+        let naming = naming.collect();
         let mut metrics = catalogue();
         metrics.extend(tallies());
         let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
@@ -84,6 +92,7 @@ impl NodeQuery {
         NodeQuery {
             source_of: bits.collect(),
             jobs,
+            naming,
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             handlers: plan.handlers,
@@ -189,9 +198,22 @@ impl NodeQuery {
         let wanted = |metrics: &Vec<Arc<Metric>>| {
             metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
         };
-        let jobs = self.jobs.iter().filter(|(door, _)| door.may_match(patterns)).map(|(_, source)| *source);
+        let given = self.given().filter(|(given, _)| given.may_match(patterns)).map(|(_, source)| source);
         let fixed = self.sources.iter().enumerate().filter(|(_, metrics)| wanted(metrics));
-        fixed.map(|(i, _)| SourceSet::one(i)).chain(jobs).collect()
+        fixed.map(|(i, _)| SourceSet::one(i)).chain(given).collect()
+    }
+
+    /// The names that programs have given, each with their source. Those of files are in the rows of the base lane.
+    fn given(&self) -> impl Iterator<Item = (Given, SourceSet)> + '_ {
+        let of_jobs = self.jobs.iter().map(|(door, source)| (door.given(), *source));
+        let of_files = self.naming.iter().map(|&(prefix, source)| {
+            let series = self.lanes.first().map(|base| base.series());
+            let names = series.iter().flat_map(|series| series.iter()).map(|series| series.metric.clone());
+            let mut known: Vec<_> = names.filter(|metric| metric.name.starts_with(prefix)).collect();
+            known.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            (Given { prefix, known }, source)
+        });
+        of_jobs.chain(of_files)
     }
 
     /// The patterns of this node that select a metric, or an error if none does.
@@ -207,9 +229,12 @@ impl NodeQuery {
     fn sources_of_wanted(&self, wanted: &Wanted) -> SourceSet {
         let all = SourceSet::first(self.sources.len());
         let Some(metrics) = &wanted.metrics else { return all };
-        let of_jobs =
-            |name: &str| self.jobs.as_ref().filter(|_| name.starts_with(PREFIX)).map(|(_, source)| source);
-        let source = |name: &str| self.source_of.get(name).or_else(|| of_jobs(name)).copied();
+        let jobs = self.jobs.iter().map(|(_, source)| (PREFIX, *source));
+        let prefixes: Vec<(&str, SourceSet)> = jobs.chain(self.naming.iter().copied()).collect();
+        let of_given = |name: &str| {
+            prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, source)| source)
+        };
+        let source = |name: &str| self.source_of.get(name).or_else(|| of_given(name)).copied();
         metrics.iter().filter_map(|metric| source(&metric.name)).collect()
     }
 
@@ -327,8 +352,8 @@ impl Query for NodeQuery {
     }
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
-        let published = self.jobs.iter().flat_map(|(door, _)| door.metrics());
-        self.metrics.iter().cloned().chain(published).collect()
+        let given = self.given().flat_map(|(given, _)| given.known);
+        self.metrics.iter().cloned().chain(given).collect()
     }
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::budget::Budget;
 use crate::clock;
+use crate::given::Given;
 use crate::job_door::JobDoor;
 use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
@@ -139,24 +140,41 @@ impl Source {
         self.name
     }
 
-    /// The refresh that somebody needs who wants some of its metrics, or numbers of jobs; `None` if nothing of it is wanted.
+    /// The refresh that somebody needs who wants some of its metrics, or names that are given; `None` if nothing of it is wanted.
     /// `exact`: even where the kernel updates them more slowly.
     pub fn refresh(
         &self,
         is_wanted: impl Fn(&str) -> bool,
-        wants_jobs: impl Fn(&JobDoor) -> bool,
+        wants_given: impl Fn(&Given) -> bool,
         exact: bool,
     ) -> Option<Nanos> {
-        match (self.kernel_file(), self.job_door()) {
-            (Some(file), _) => {
-                let refresh = file.refresh(is_wanted)?;
+        let is_given = || self.given().is_some_and(|given| wants_given(&given));
+        match self.kernel_file() {
+            Some(file) => {
+                let known = file.refresh(is_wanted);
+                let refresh = known.or_else(|| is_given().then(|| file.refresh(|_| true)).flatten())?;
                 Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
             }
-            (None, Some(jobs)) => wants_jobs(jobs).then_some(Nanos(0)),
             // The agent updates its own numbers once a second, and on request.
-            (None, None) => {
+            None if self.is_own() => {
                 crate::own::metrics().iter().any(|metric| is_wanted(&metric.name)).then_some(Nanos::SECOND)
             }
+            None => is_given().then_some(Nanos(0)),
+        }
+    }
+
+    /// The names that programs have given, if it has such.
+    pub fn given(&self) -> Option<Given> {
+        match &self.numbers {
+            Numbers::Jobs(jobs) => Some(jobs.door().given()),
+            Numbers::File { parser, .. } => {
+                let prefix = parser.file().prefix()?;
+                let names = parser.schema().series().iter().map(|series| series.metric.clone());
+                let mut known: Vec<_> = names.filter(|metric| metric.name.starts_with(prefix)).collect();
+                known.dedup_by(|one, other| Arc::ptr_eq(one, other));
+                Some(Given { prefix, known })
+            }
+            Numbers::Own(_) => None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_parse::textfile::FOLDER;
 use khz_parse::{KernelFile, Parser, Subject};
 use rustix::io::Errno;
 
@@ -20,7 +21,7 @@ pub(super) struct Looks {
 
 impl Looks {
     pub fn at(root: &Path, subject: Subject) -> Self {
-        Looks { survey: Survey::start(root, [subject]), subject }
+        Looks { survey: Survey::start(root, Path::new(FOLDER), [subject]), subject }
     }
 
     /// The text of another survey.

@@ -79,6 +79,7 @@ pub(super) fn named(subject: Subject) -> &'static str {
         Subject::Sensors => "sensors",
         Subject::ControlGroups => "control groups",
         Subject::Processes => "processes",
+        Subject::TextFiles => "files of numbers (*.prom)",
         Subject::Tree(name) => name,
     }
 }
@@ -88,6 +89,7 @@ pub(super) fn called(subject: Subject, item: &[u8]) -> String {
     match subject {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
         Subject::FileSystems => format!("the file system at {}", String::from_utf8_lossy(item)),
+        Subject::TextFiles if !item.is_empty() => String::from_utf8_lossy(item).into_owned(),
         Subject::Sensors | Subject::Tree(_) if !item.is_empty() => {
             format!("the driver of /{}", String::from_utf8_lossy(item))
         }

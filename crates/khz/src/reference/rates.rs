@@ -1,0 +1,67 @@
+//! docs/rates.md, from what each source says of itself.
+
+use khz_model::{Nanos, Refresh};
+use khz_parse::{KernelFile, Pieces, Subject};
+
+use super::{code, table};
+
+const TOP: &str = "# How often each source is read
+
+<!-- Made by `cargo xtask reference` from the sources. -->
+
+While nobody asks for more. A node makes rows of all sources once a second, its base lane, which it sends to the hub; and ten times a second rows
+of those that change faster, its local lane, which stay in its ring (`base_rate`, `local_rate`). No source is read more often than the kernel updates it. A reader gets its own rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
+
+`[sources.NAME]` in the configuration gives a source a rate or a budget of its own, or switches it off ([configuration.md](configuration.md)). `khz check` says what each costs on this machine. What costs more than its budget is read less often, and the log says so: 5 % of a core for a file, 1 % for a survey, 0.3 % for processes.
+
+";
+
+/// The page.
+pub fn page() -> String {
+    let row = |file: &&'static KernelFile| [code(file.name), code(&place(file)), rate(file), reason(file)];
+    let rows = khz_parse::files().iter().map(row);
+    format!("{TOP}{}", table(["source", "of", "read", "why"], rows))
+}
+
+fn period(file: &KernelFile) -> Nanos {
+    file.refresh(|_| true).and_then(Refresh::period).unwrap_or(Nanos(0))
+}
+
+fn rate(file: &KernelFile) -> String {
+    let lane = if file.only_base { Nanos::SECOND } else { Nanos::from_millis(100) };
+    match file.rest() {
+        Some(Refresh::Constant) => "once".to_owned(),
+        _ => format!("every {}", lane.max(period(file))),
+    }
+}
+
+fn reason(file: &KernelFile) -> String {
+    let period = period(file);
+    let subject = match file.pieces {
+        Pieces::Survey { subject, .. } => Some(subject),
+        _ => None,
+    };
+    match subject {
+        _ if file.rest().is_some() => "it describes the node, and seldom changes".to_owned(),
+        Some(Subject::ControlGroups | Subject::Processes) => {
+            "many files: as often as the base lane, within its budget".to_owned()
+        }
+        Some(Subject::Clock) => "the kernel's own view of the clock changes slowly".to_owned(),
+        Some(Subject::TextFiles) => "programs write such files once a minute at most".to_owned(),
+        Some(_) => {
+            "a file server or a driver may not answer, so a thread of its own reads it; it changes slowly"
+                .to_owned()
+        }
+        None if period > Nanos::SECOND => format!("the kernel updates it every {period}"),
+        None if file.only_base => {
+            "few people look at it, and reading all such files takes longer than the classic ones".to_owned()
+        }
+        None if period > Nanos(0) => format!("cheap, and the kernel updates it every {period}"),
+        None => "cheap, and it changes at any time".to_owned(),
+    }
+}
+
+/// Its path; of a system call, its name.
+fn place(file: &KernelFile) -> String {
+    if file.path.ends_with(')') { file.path.to_owned() } else { format!("/{}", file.path) }
+}

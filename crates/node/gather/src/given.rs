@@ -1,0 +1,49 @@
+//! Metrics that are not in the catalogue, since programs give them their names: those that jobs publish, and those of files of numbers.
+//! All names of a source begin alike.
+
+use std::sync::Arc;
+
+use khz_model::{Metric, Pattern};
+
+/// The given names of a source.
+pub(crate) struct Given {
+    /// Where they begin.
+    pub prefix: &'static str,
+    /// Those that are known now.
+    pub known: Vec<Arc<Metric>>,
+}
+
+impl Given {
+    /// True if a pattern selects one of them, or may select one that comes later.
+    pub fn may_match(&self, patterns: &[Pattern]) -> bool {
+        let is_of_it = |pattern: &Pattern| {
+            let text = pattern.to_string();
+            let metric =
+                if pattern.nodes().is_some() { text.split_once(':').map_or("", |s| s.1) } else { &text };
+            metric.starts_with(self.prefix) || pattern.matches_metric(self.prefix)
+        };
+        patterns.iter().any(is_of_it)
+            || self.known.iter().any(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{Kind, Unit};
+
+    #[test]
+    fn patterns_speak_of_names_before_there_are_any() {
+        let may = |known: &[&str], text: &str| {
+            let metric =
+                |name: &&str| Arc::new(Metric::plain((*name).to_owned(), "x", Kind::Gauge, Unit::Count));
+            let given = Given { prefix: "job.", known: known.iter().map(metric).collect() };
+            given.may_match(&[Pattern::new(text).unwrap()])
+        };
+        for text in ["*", "job.*", "job.queue", "n[1-2]:job.x[*]"] {
+            assert!(may(&[], text), "{text}");
+        }
+        assert!(!may(&[], "mem.*") && !may(&[], "n1:load.1m"));
+        assert!(may(&["job.queue"], "*.queue") && !may(&[], "*.queue"));
+    }
+}

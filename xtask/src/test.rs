@@ -19,7 +19,7 @@ fn steps(slow: bool) -> Result<(), String> {
     step::run("cargo fmt --all --check", &[], &[])?;
     step::run("cargo clippy --workspace --all-targets --quiet -- -D warnings", &[], &[])?;
     fuzz_targets()?;
-    rerun::tests(&["--workspace", "--exclude", "khz-browser-test", "--quiet"], &same_cases())?;
+    rerun::tests(&["--workspace", "--exclude", "khz-browser-test", "--quiet"], &usual())?;
     browser_tests(&[], &[])?;
     java()?;
     if slow {
@@ -95,6 +95,16 @@ fn guest_tests() -> Result<(), String> {
     needs::install_for_guests()?;
     static_program::build()?;
     step::run("cargo test -p khz-guest-test --quiet -- --include-ignored --test-threads=1", &[], &[])
+}
+
+/// Tests at a time: most of them wait for processes, so that two cores serve four.
+const TESTS_AT_A_TIME: &str = "4";
+
+/// The environment of the usual run.
+fn usual() -> Vec<(&'static str, &'static str)> {
+    let is_set = std::env::var_os("RUST_TEST_THREADS").is_some();
+    let threads = (!is_set).then_some(("RUST_TEST_THREADS", TESTS_AT_A_TIME));
+    same_cases().into_iter().chain(threads).collect()
 }
 
 /// Property tests draw the same cases in every run, so that results differ only by the change under test.

@@ -53,6 +53,37 @@ fn a_program_is_recorded_and_its_exit_code_is_ours() {
     assert_eq!(code(&missing), 2, "{}", err(&missing));
 }
 
+/// Where this user may make control groups.
+fn may_make_groups() -> bool {
+    let top = khz_gather::control_groups_folder(Path::new("/"));
+    rustix::process::geteuid().is_root()
+        && top.is_some_and(|top| rustix::fs::access(top, rustix::fs::Access::WRITE_OK).is_ok())
+}
+
+#[test]
+fn a_recorded_program_has_a_control_group_of_its_own_which_is_gone_afterwards() {
+    if !may_make_groups() {
+        return khz_skip::skip("a control group: this user may not make one".to_owned());
+    }
+    let path = folder("group").join("run.khzt");
+    let words = ["record", "--direct", "--rate", "10", "mem.free", "-o", word(&path), "--"];
+    // The child of the program is in its group, too.
+    let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'; sleep 2.5";
+    let output = run(&[&words[..], &["sh", "-c", script]].concat());
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let told = err(&output);
+    let name =
+        told.split("(cgroup.*[").nth(1).and_then(|rest| rest.split("])").next()).expect(&told).to_owned();
+    assert!(!told.contains("nothing matches"), "{told}");
+    let rows = rows_of(&path, &format!("cgroup.cpu_usage[{name}]"));
+    let used = rows.iter().rev().flat_map(|row| row["values"].as_object().unwrap().values());
+    let used: f64 =
+        used.filter_map(|value| value.as_str()?.parse().ok()).next().expect("a number of the group");
+    assert!(used > 0.0, "{used}");
+    let top = khz_gather::control_groups_folder(Path::new("/")).unwrap();
+    assert!(!top.join(&name).exists(), "{name}");
+}
+
 #[test]
 fn a_recording_without_a_name_keeps_the_one_before() {
     let folder = folder("before");

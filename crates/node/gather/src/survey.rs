@@ -31,7 +31,9 @@ use rustix::io::Errno;
 
 use crate::own::Tally;
 use control_groups::ControlGroups;
-pub use control_groups::{CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX};
+pub use control_groups::{
+    CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX, control_groups_folder,
+};
 use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;

@@ -36,6 +36,10 @@ is written; after a kill -9 it is valid to its last whole block. On its own node
 the recording has every number of the kernel files that the patterns touch: they
 are read as a whole anyway.
 
+A command after -- runs in a control group of its own, where the user may make
+one (root; others below `systemd-run --user --scope`). Its numbers are in the
+recording, too: cgroup.cpu_usage[...khz-record-PID] and the like.
+
 A file of parameters has the flags' names as keys:
   match = [\"cpu.*\", \"net.*\"]
   rate = \"100Hz\"

@@ -3,6 +3,7 @@
 
 mod elsewhere;
 pub mod flags;
+mod group;
 mod hub_end;
 mod hub_rows;
 mod node_rows;
@@ -30,10 +31,11 @@ use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::quantities::of_whole_span;
+use crate::show::quantities::{of_bytes, of_span, of_whole_span};
 use crate::show::table::printable;
 
 use flags::RecordFlags;
+use group::{Group, Used};
 use hub_end::Ending;
 use hub_rows::HubRows;
 use origin::{Absent, Origin, find_hub};
@@ -262,11 +264,16 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let channel = channel.map_err(|error| Failure::usage(sentence(&error)))?;
     // The hub knows the rest of a channel that it keeps.
     let channel = channel.map(|name| Arc::new(ChannelTerms::named(name)));
-    let interest = Interest { channel, ..Interest::new(task.patterns.clone(), rate, flags.exact) };
-    let mut origin = Origin::start(flags, plan, &interest)?;
+    let group = group_of(flags, plan);
+    let mut patterns = task.patterns.clone();
+    // A group that is not there yet is a part of what was asked for.
+    patterns
+        .extend(group.as_ref().and_then(|group| Pattern::new(&format!("cgroup.*[{}]", group.name())).ok()));
+    let interest = Interest { channel, ..Interest::new(patterns, rate, flags.exact) };
+    let mut origin = Origin::start(flags, plan, &interest, &task.patterns)?;
     let mut recorder = task.recorder(flags, plan)?;
     origin.begin(&mut recorder).map_err(of_error)?;
-    let mut child = start(&flags.command)?;
+    let mut child = start(&flags.command, group.as_ref())?;
     let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
     let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
@@ -281,6 +288,8 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
     let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
     let mut note = note_of(note, &recorder.missing());
+    let used = group.map(|group| (group.used(), group));
+    note["control_group"] = used.as_ref().map(|(used, group)| group_note(group, used)).into();
     let silent = recorder.silent_at_end();
     note["silent_at_end"] = silent.keys().copied().collect();
     let silent: Vec<(String, Nanos)> =
@@ -288,6 +297,9 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
+    if let Some((used, group)) = used.filter(|_| !flags.quiet) {
+        remark_used(&group, &used);
+    }
     remark_missing(&lacking, flags.quiet);
     remark_silent(&silent);
     if let Some(text) = origin.refused() {
@@ -326,9 +338,50 @@ fn follow(
     }
 }
 
-fn start(command: &[String]) -> Result<Option<Child>, Failure> {
+/// A control group for the program; `None`: there is no program, or it is recorded on another machine only, or nobody may make one.
+fn group_of(flags: &RecordFlags, plan: &Plan) -> Option<Group> {
+    let is_wanted = !flags.command.is_empty() && flags.channel.is_none() && plan.root == Path::new("/");
+    match is_wanted.then(Group::make)? {
+        Ok(group) => Some(group),
+        Err(error) => {
+            if !flags.quiet {
+                crate::show::table::remark!(
+                    "the program has no control group of its own ({error}), so its part of this machine's numbers is not in the recording"
+                );
+            }
+            None
+        }
+    }
+}
+
+/// The program's group in the recording's note.
+fn group_note(group: &Group, used: &Used) -> serde_json::Value {
+    json!({
+        "name": group.name(),
+        "cpu_seconds": used.cpu.map(|cpu| cpu.0 as f64 / 1e9),
+        "memory_peak": used.memory,
+    })
+}
+
+/// Says what the program has used, and if something of it still runs.
+fn remark_used(group: &Group, used: &Used) {
+    let cpu = used.cpu.map(|cpu| format!("{} of CPU time", of_span(cpu.0 as f64 / 1e9)));
+    let memory = used.memory.map(|bytes| format!("at most {} of memory", of_bytes(bytes as f64, "")));
+    let used: Vec<String> = cpu.into_iter().chain(memory).collect();
+    let name = printable(group.name());
+    crate::show::table::remark!("the program used {} (cgroup.*[{name}])", used.join(", "));
+    if !group.remove() {
+        crate::show::table::remark!("what it has started goes on in its control group");
+    }
+}
+
+fn start(command: &[String], group: Option<&Group>) -> Result<Option<Child>, Failure> {
     let Some((program, words)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program).args(words).spawn();
+    let spawn = || Command::new(program).args(words).spawn();
+    let child = match group {
+        Some(group) => group.start(spawn),
+        None => spawn(),
+    };
     child.map(Some).map_err(|error| Failure::usage(format!("cannot start {program}: {error}")))
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, LaneHandle};
-use khz_model::{Interest, NodeName, Pace, QueryError, Rate};
+use khz_model::{Interest, NodeName, Pace, Pattern, QueryError, Rate};
 use khz_record::{RecordError, Recorder};
 
 use super::ring_copy::RingCopy;
@@ -30,8 +30,8 @@ pub struct NodeRows {
 }
 
 impl NodeRows {
-    /// Starts to gather, and waits for the first row.
-    pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+    /// Starts to gather, and waits for the first row. `asked` is what should be there already.
+    pub fn start(plan: &Plan, interest: &Interest, asked: &[Pattern]) -> Result<Self, Failure> {
         let Interest { patterns, rate, exact, .. } = interest;
         let node = plan.node.as_str();
         if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
@@ -40,7 +40,7 @@ impl NodeRows {
             )));
         }
         let agent = gatherer::start_recorder(plan)?;
-        let misses = this_node::misses(&agent, plan, patterns)?;
+        let misses = this_node::misses(&agent, plan, asked)?;
         let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
             QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
             QueryError::NothingMatches { .. } if !misses.is_empty() => {

@@ -70,7 +70,8 @@ impl Absent {
     /// What a hub did not have. It is named on stderr, unless the hub has named it.
     pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
         let (missing, unknown) = hub.missing(patterns);
-        let unmatched = hub.unmatched();
+        let mut unmatched = hub.unmatched();
+        unmatched.retain(|pattern| patterns.iter().any(|asked| asked.to_string() == *pattern));
         if !unknown.is_empty() && !hub.has_remarked(NOBODY) {
             crate::show::table::remark!("{NOBODY} {}", printable(&fold(&unknown)));
         }
@@ -100,14 +101,20 @@ impl Absent {
 
 impl Origin {
     /// The hub that was named or runs here, else this node. Rows have begun to come when this returns.
-    pub fn start(flags: &RecordFlags, plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+    /// `asked` is what should be there already.
+    pub fn start(
+        flags: &RecordFlags,
+        plan: &Plan,
+        interest: &Interest,
+        asked: &[Pattern],
+    ) -> Result<Self, Failure> {
         match find_hub(flags, plan)? {
             None if interest.channel.is_some() => Err(Failure::usage(
                 "channels are kept by a hub, or by a `khz` that runs: name a hub with --hub, or start one here",
             )),
             Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest)?))),
             None => {
-                let rows = NodeRows::start(plan, interest)?;
+                let rows = NodeRows::start(plan, interest, asked)?;
                 Ok(Origin::Node { has_misses: rows.has_misses, rows: Some(Box::new(rows)) })
             }
         }

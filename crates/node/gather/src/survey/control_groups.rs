@@ -67,7 +67,7 @@ impl ControlGroups {
         if !course.begin(b"")? {
             return Ok(Err(Errno::TIMEDOUT));
         }
-        let Some(top) = top(root) else { return Ok(Err(Errno::NOENT)) };
+        let Some(top) = control_groups_folder(root) else { return Ok(Err(Errno::NOENT)) };
         // A poisoned lock is harmless: the next walk makes another list.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.name_again(&mut state, &top);
@@ -173,8 +173,8 @@ fn cut(name: &str) -> &[u8] {
     &name.as_bytes()[name.len().saturating_sub(INSTANCE_MAX)..]
 }
 
-/// The folder of all groups: where cgroup v2 is mounted alone, or beside version 1.
-fn top(root: &Path) -> Option<PathBuf> {
+/// The folder of all control groups below the root: where cgroup v2 is mounted alone, or beside version 1.
+pub fn control_groups_folder(root: &Path) -> Option<PathBuf> {
     let places = ["sys/fs/cgroup", "sys/fs/cgroup/unified"].map(|place| root.join(place));
     places.into_iter().find(|place| place.join("cgroup.controllers").exists())
 }

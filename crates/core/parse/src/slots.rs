@@ -132,11 +132,15 @@ impl Slots {
             series.metric = last.metric.clone();
         }
         let (count, slot) = (self.schema.len(), self.schema.append(series)?);
-        // Another name may be the same series.
-        if slot as usize != count {
-            return None;
+        let given = self.groups.last_mut()?;
+        if slot as usize == count {
+            given.append(name, slot);
+        } else {
+            // The text may call one series by several names.
+            let index = given.instances.iter().position(|known| known.base == slot)?;
+            given.by_name.insert(name.into(), index as u32);
+            given.instances[index].gone_since = None;
         }
-        self.groups.last_mut()?.append(name, slot);
         Some(slot)
     }
 

@@ -197,19 +197,22 @@ fn parse(sink: &mut Sink<'_>) {
             b"mtime" => mtime(sink, said),
             b"help" => help = said,
             b"counter" | b"gauge" | b"untyped" => number(sink, &line, help.clone()),
-            _ => sink.ignore(line),
+            _ => sink.ignore(said),
         }
     });
 }
 
 fn mtime(sink: &mut Sink<'_>, said: Range<usize>) {
     let text = sink.text();
-    let Some(digits) = text[said.clone()].iter().position(|&byte| byte == b' ') else {
+    // A number that gets shorter in place has blanks before it.
+    let blanks = text[said.clone()].iter().take_while(|&&byte| byte == b' ').count();
+    let number = said.start + blanks..said.end;
+    let Some(digits) = text[number.clone()].iter().position(|&byte| byte == b' ') else {
         return sink.note(String::from("mtime"), "a file is missing");
     };
-    let path = &text[said.start + digits + 1..said.end];
+    let path = &text[number.start + digits + 1..said.end];
     if let Some(file) = sink.instance(0, path) {
-        sink.field(file, 0, said.start..said.start + digits);
+        sink.field(file, 0, number.start..number.start + digits);
     }
 }
 

@@ -237,8 +237,8 @@ impl Firings {
             } else if one.is_outdated && one.owns == Some(true) && !(is_known && was_ours) {
                 // It is that hub's, which was started again. It tells people when it has evaluated, or forgets it.
                 whose = Whose::Unknown;
-            } else if one.active.is_some() || (one.is_outdated || !is_known) && !is_of_now {
-                // It may be over there, too, or was taken over there, and that hub has not said it yet.
+            } else if one.active.is_some() || !is_of_now {
+                // It may be over there, too, or begin there at this moment, or was taken over there, and that hub has not said it yet.
                 whose = Whose::Unknown;
             } else if over.is_some() && one.has_told() && (!was_ours || is_later) {
                 // It is about to tell them of the end. If it dies, this hub does.

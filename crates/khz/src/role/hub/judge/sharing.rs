@@ -57,6 +57,8 @@ pub(super) struct Sharing {
     /// Alerts that are of no node, and those of them that may be another hub's.
     firings: Firings,
     undecided: Vec<Alert>,
+    /// Those that began again before it was known whose their end was: nobody was told of that, so that they go on.
+    resumed: BTreeSet<Labels>,
     /// Those that were resolved here, when that was, and whether they go on at another hub, where they were before: the groups are to
     /// know it.
     went_on: Vec<(Labels, i64, bool)>,
@@ -112,6 +114,9 @@ struct Decided {
     gone_over: Vec<Alert>,
     /// What other hubs have told people of those that are this hub's now.
     known: Vec<ToldLine>,
+    /// These are over here, or another hub's. If nobody has heard of one so far, nobody does from here: a message that waits would be
+    /// the second one beside that of the hub at which it goes on.
+    withheld: BTreeSet<Labels>,
 }
 
 impl Sharing {
@@ -152,7 +157,7 @@ impl Sharing {
         let inherited = heard.iter().map(taken).collect();
         let (rest, said, last, looked) = Default::default();
         let firings = Firings::restore(before.map_or(&[], |saved| &saved.own));
-        let (undecided, went_on, handed, fired_there, came_from) = Default::default();
+        let (undecided, resumed, went_on, handed, fired_there, came_from) = Default::default();
         Sharing {
             came_from,
             went_on,
@@ -174,6 +179,7 @@ impl Sharing {
             looked,
             firings,
             undecided,
+            resumed,
             inherited,
             took_over,
         }
@@ -422,8 +428,11 @@ impl Sharing {
         };
         if let Some(ended) = alert.ends_at {
             let went_on = match whose {
+                // Of its own, this hub has told nobody that they are over: they go on, also if the other one has only begun.
                 Whose::Other | Whose::GoesOver => {
-                    alert.went_on || said.iter().any(|one| one.was_there(ended))
+                    alert.went_on
+                        || said.iter().any(|one| one.was_there(ended))
+                        || self.firings.own_since(&alert.labels).is_some()
                 }
                 Whose::Ours | Whose::Done => false,
                 Whose::Unknown => alert.went_on,
@@ -458,9 +467,21 @@ impl Sharing {
 
     /// This is newer than what waits of the same alerts.
     fn supersede(&mut self, alerts: &[Alert]) {
-        if !self.undecided.is_empty() {
-            let newer: BTreeSet<&Labels> = alerts.iter().map(|alert| &alert.labels).collect();
-            self.undecided.retain(|one| !newer.contains(&one.labels));
+        if self.undecided.is_empty() {
+            return;
+        }
+        let newer: BTreeMap<&Labels, bool> =
+            alerts.iter().map(|alert| (&alert.labels, alert.is_firing())).collect();
+        let (superseded, rest): (Vec<Alert>, Vec<Alert>) =
+            std::mem::take(&mut self.undecided).into_iter().partition(|one| newer.contains_key(&one.labels));
+        self.undecided = rest;
+        let begins_again = |one: &Alert| {
+            let is_own = self.firings.own_since(&one.labels).is_some();
+            !one.is_firing() && is_own && newer.get(&one.labels) == Some(&true)
+        };
+        self.resumed.extend(superseded.into_iter().filter(begins_again).map(|one| one.labels));
+        while self.resumed.len() > UNDECIDED_MAX {
+            self.resumed.pop_first();
         }
     }
 
@@ -474,19 +495,27 @@ impl Sharing {
                     if !alert.is_firing() {
                         self.firings.end(&alert);
                     }
-                    // The hub whose it was has acted on it.
-                    let acts = if known.is_some() { &mut decided.done } else { &mut decided.acted };
+                    // The hub whose it was has acted on it, or this one before.
+                    let goes_on = known.is_some() || self.resumed.remove(&alert.labels);
+                    let acts = if goes_on { &mut decided.done } else { &mut decided.acted };
                     acts.push(alert.clone());
                     decided.known.extend(known.into_iter().flatten());
                     decided.told.push(alert);
                 }
                 Mine::Told => decided.told.push(alert),
-                Mine::Undecided => self.wait(alert),
+                Mine::Undecided => {
+                    if !alert.is_firing() {
+                        decided.withheld.insert(alert.labels.clone());
+                    }
+                    self.wait(alert);
+                }
                 Mine::GoesOver => {
+                    decided.withheld.insert(alert.labels.clone());
                     decided.gone_over.push(alert.clone());
                     self.wait(alert);
                 }
                 Mine::Not => {
+                    self.resumed.remove(&alert.labels);
                     self.firings.leave(&alert);
                     decided.left.push(alert);
                 }
@@ -546,6 +575,10 @@ impl Decided {
         if !self.left.is_empty() {
             let left: BTreeSet<&Labels> = self.left.iter().map(|alert| &alert.labels).collect();
             outside.release(&|labels| left.contains(labels));
+        }
+        if !self.withheld.is_empty() {
+            let told: BTreeSet<Labels> = outside.told().into_iter().map(|line| line.labels).collect();
+            outside.release(&|labels| self.withheld.contains(labels) && !told.contains(labels));
         }
         if !self.known.is_empty() {
             outside.adopt(self.known);

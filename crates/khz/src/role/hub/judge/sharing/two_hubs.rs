@@ -434,6 +434,15 @@ fn once(course: &Course) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// One of no node that is over at one hub about when it begins at the other one, to and fro.
+fn halves() -> impl Strategy<Value = Flap> {
+    let interval = prop_oneof![Just(1_000i64), Just(2_000), Just(5_000)];
+    (flap(), interval, 10i64..40, -40i64..40).prop_map(|(flap, interval, on, earlier)| {
+        let on = on * 1_000;
+        Flap { period: 2 * on, on, interval, of: Of::Halves(earlier * 100), ..flap }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases / 8,
@@ -585,6 +594,26 @@ proptest! {
         let heard = run(&Course { files: Files::Renamed, ..course.clone() }).heard("a0");
         let whats: Vec<What> = heard.iter().map(|(_, what, _)| *what).collect();
         prop_assert!(whats.len() == 2 && !whats.contains(&What::Over), "{:?}: {:?}", course, heard);
+    }
+
+    #[test]
+    fn an_alert_that_is_over_at_one_hub_when_it_begins_at_the_other_one_is_acted_on_each_time_that_it_is_told(
+        flap in halves(),
+        delay in prop_oneof![Just(1_000i64), Just(-1_000)],
+        wait in prop_oneof![Just(0i64), Just(1_000), Just(3_000)],
+        late in late(),
+    ) {
+        let (outages, nodes) = (Vec::new(), Vec::new());
+        let course = Course { flaps: vec![flap], delay, outages, nodes, wait, length: 400_000, files: Files::Same, late };
+        let heard = run(&course).heard("a0");
+        in_turns(&heard, &[]).map_err(|error| TestCaseError::fail(format!("{error}: {course:?}")))?;
+        // Each firing of which people hear is acted on once, at about that time: where it goes over before they hear, they wait anew.
+        let late = 2 * wait + flap.hold + 2 * flap.interval + 2_000;
+        let times = |what: What| heard.iter().filter(move |(_, of, _)| *of == what).map(|(at, ..)| *at);
+        let mut pairs = times(What::Fires).zip(times(What::Acted));
+        prop_assert!(pairs.all(|(told, acted)| (told - acted).abs() <= late), "{:?}: {:?}", course, heard);
+        let [told, acted] = [What::Fires, What::Acted].map(|what| times(what).count());
+        prop_assert!(told.abs_diff(acted) <= 1, "{:?}: {:?}", course, heard);
     }
 
     #[test]

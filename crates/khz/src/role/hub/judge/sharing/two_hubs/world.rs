@@ -26,6 +26,9 @@ pub(super) struct Flap {
 pub(super) enum Of {
     /// Of no node, and each hub sees it.
     Nothing,
+    /// Of no node, and each hub sees another part of what is the case: the second one sees it when the first does not see it any more, or
+    /// so much earlier (ms).
+    Halves(i64),
     /// Of no node: a hub sees it while it has a node.
     AnyNode,
     /// Of the first node.
@@ -287,6 +290,8 @@ fn rules(flaps: &[Flap], without: usize, name: &str) -> RuleSet {
 }
 
 pub(super) const START: i64 = 1_000_000;
+/// So long after the start both hubs know each other.
+const SETTLED: i64 = 30_000;
 /// So long after its start a hub has asked the other one.
 const ASKED_AFTER: i64 = 300;
 /// So long after that it asks again, and then each second; its looks come at another time.
@@ -496,6 +501,11 @@ impl World {
                 }
                 let is_seen = match (flap.of, nodes.first().copied().flatten()) {
                     (Of::Nothing, _) => flap.is_on(now),
+                    (Of::Halves(earlier), _) => {
+                        let at = if number == 0 { now } else { now - flap.on + earlier };
+                        let begun = now - (at - flap.phase).rem_euclid(flap.period);
+                        begun >= START + SETTLED && flap.is_on(at)
+                    }
                     (Of::AnyNode, _) => {
                         let away = running.sharing.away();
                         let near = (0..).zip(nodes.iter()).filter(|(at, _)| !away.contains(&*node_name(*at)));

@@ -15,7 +15,7 @@ mod nodes;
 mod publisher;
 mod reconnect;
 mod relay;
-mod scrape;
+pub mod scrape;
 
 use crate::error::BenchError;
 use crate::section::{Section, Suite};

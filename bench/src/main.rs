@@ -6,6 +6,7 @@ mod attack;
 mod block;
 mod channels;
 mod churn;
+mod collectors;
 mod columns;
 mod error;
 mod five;
@@ -140,8 +141,9 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 13] = [
+static SUITES: [&Suite; 14] = [
     &GATHER,
+    &collectors::SUITE,
     &java::SUITE,
     &BLOCK,
     &recording::SUITE,

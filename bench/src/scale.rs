@@ -1,4 +1,4 @@
-//! How the cost of parsing grows with CPUs and interfaces, on synthetic hosts. Leaves out the read: its cost
+//! How the cost of parsing grows with CPUs, interfaces and disks, on synthetic hosts. Leaves out the read: its cost
 //! belongs to the kernel (about 2,780 instructions a CPU for /proc/stat, see docs).
 
 use std::time::Duration;
@@ -16,10 +16,13 @@ use crate::synth::{self, Moving};
 use crate::table::{Table, figure, thousands};
 
 /// CPUs of the hosts.
-const CPUS: [usize; 3] = [2, 64, 256];
+const CPUS: [usize; 4] = [2, 64, 256, 1_152];
 
 /// Interfaces of the hosts.
 const INTERFACES: [usize; 4] = [2, 64, 256, 1_000];
+
+/// Disks of the hosts.
+const DISKS: [usize; 3] = [2, 64, 500];
 
 /// Texts of each host.
 const FRAMES: usize = 32;
@@ -42,6 +45,10 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     for interfaces in INTERFACES {
         let hosts = [synth::net_dev(interfaces, FEW, FRAMES), synth::net_dev(interfaces, ALL, FRAMES)];
         row(record, &mut table, &format!("net/dev, {interfaces} interfaces"), "net/dev", &hosts)?;
+    }
+    for disks in DISKS {
+        let hosts = [synth::diskstats(disks, FEW, FRAMES), synth::diskstats(disks, ALL, FRAMES)];
+        row(record, &mut table, &format!("diskstats, {disks} disks"), "diskstats", &hosts)?;
     }
     record.show("## How parsing grows with the host: CPU microseconds per text (medians)", &table);
     record.say(

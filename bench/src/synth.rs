@@ -1,5 +1,5 @@
-//! Synthetic hosts: texts of /proc/stat and /proc/net/dev for any number of CPUs and interfaces, in sequence.
-//! The formats are the kernel's (fs/proc/stat.c, net/core/net-procfs.c), the numbers are made up.
+//! Synthetic hosts: texts of /proc/stat, /proc/net/dev and /proc/diskstats for any number of CPUs, interfaces and disks, in
+//! sequence. The formats are the kernel's (fs/proc/stat.c, net/core/net-procfs.c, block/genhd.c), the numbers are made up.
 
 use std::fmt::Write;
 
@@ -73,6 +73,44 @@ fn stat_text(times: &[[u64; 10]], switches: u64, interrupts: u64) -> Vec<u8> {
          softirq {} 0 1 2 3 4 0 5 6 7 8\n",
         interrupts / 2
     );
+    text.into_bytes()
+}
+
+/// `count` texts of /proc/diskstats of a host with `disks` disks.
+pub fn diskstats(disks: usize, moving: Moving, count: usize) -> Frames {
+    let mut noise = Noise(disks as u64);
+    let mut counters: Vec<[u64; 4]> =
+        (0..disks).map(|_| [0; 4].map(|_: u64| 1_000_000 + noise.below(9_000_000))).collect();
+    let mut next = |text: usize| {
+        for (disk, [reads, sectors_read, writes, sectors_written]) in counters.iter_mut().enumerate() {
+            if (disk + text).is_multiple_of(moving.one_in) {
+                let requests = 1 + noise.below(9);
+                *reads += requests;
+                *sectors_read += requests * 8;
+                *writes += requests;
+                *sectors_written += requests * 64;
+            }
+        }
+        diskstats_text(&counters)
+    };
+    (0..count).map(&mut next).collect()
+}
+
+/// block/genhd.c, diskstats_show.
+fn diskstats_text(counters: &[[u64; 4]]) -> Vec<u8> {
+    let mut text = String::new();
+    for (disk, [reads, sectors_read, writes, sectors_written]) in counters.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "{:4} {:7} sd{disk} {reads} 0 {sectors_read} {} {writes} 0 {sectors_written} {} 0 {} {} 0 0 0 0 0 0",
+            8,
+            disk * 16,
+            reads / 10,
+            writes / 10,
+            (reads + writes) / 20,
+            (reads + writes) / 10
+        );
+    }
     text.into_bytes()
 }
 

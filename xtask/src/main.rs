@@ -29,15 +29,16 @@ Commands:
   bench SUITE [SECTION]
                     runs a benchmark, prints the results and keeps them under bench/runs/. `--help` lists the
                     sections, and how long each takes; `--quick` gives a first impression. The suites:
-                      gather   gathering: the ladder, the table, other programs, the whole agent
-                      block    the block format, compared with texts, plain and compressed
-                      hub      thousands of nodes, compared with plain TCP loops
-                      store    history in fixed space
-                      text     the text protocol, compared with rstatd
-                      mount    a mounted value, compared with an empty FUSE file system
-                      job      what the monitor costs a parallel job
-                      record   a recording of 128 nodes at 1,000 Hz
-                      rrd      .rrd files and their daemon, compared with librrd and rrdcached
+                      gather      gathering: the ladder, the table, other programs, the whole agent
+                      collectors  the default set of sources, beside node_exporter
+                      block       the block format, compared with texts, plain and compressed
+                      hub         thousands of nodes, compared with plain TCP loops
+                      store       history in fixed space
+                      text        the text protocol, compared with rstatd
+                      mount       a mounted value, compared with an empty FUSE file system
+                      job         what the monitor costs a parallel job
+                      record      a recording of 128 nodes at 1,000 Hz
+                      rrd         .rrd files and their daemon, compared with librrd and rrdcached
   mutants [CRATE] [--sample N] [--seed S]
                     makes small changes in the code of the decisive crates (hub, link, model, block, ring, parse,
                     trust, rrdcached), one at a time, and lists those that no test notices. Each takes a

@@ -60,7 +60,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 }
 
 /// Debian's node_exporter at a free port, with its default collectors.
-fn node_exporter() -> Result<(Watched, SocketAddr), BenchError> {
+pub fn node_exporter() -> Result<(Watched, SocketAddr), BenchError> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = free.map_err(|e| failed(NODE_EXPORTER, e))?;
     let mut command = Command::new(NODE_EXPORTER);

@@ -52,7 +52,7 @@ const STORE_KEYS: [(&str, &str); 5] = [
 ];
 
 /// Keys inside `[sources.NAME]`.
-const SOURCE_KEYS: [&str; 4] = ["rate", "enabled", "budget", "path"];
+const SOURCE_KEYS: [&str; 5] = ["rate", "enabled", "budget", "path", "places"];
 
 /// Keys inside `[sinks.NAME]`.
 const SINK_KEYS: [(&str, Shape); 5] = [
@@ -125,6 +125,7 @@ impl Reader<'_> {
                 "rate" => source.rate = Some(self.setting(&full, Shape::Text("RATE"), value)?),
                 "enabled" => source.enabled = Some(self.setting(&full, Shape::Switch, value)?),
                 "budget" => source.budget = Some(self.setting(&full, Shape::Text("PERCENT"), value)?),
+                "places" => source.places = Some(self.setting(&full, Shape::Text("NUMBER"), value)?),
                 "path" => source.path = Some(self.setting(&full, Shape::Text("DIR"), value)?),
                 _ => return Err(self.unknown(key, &format!("sources.{name}."), SOURCE_KEYS)),
             }

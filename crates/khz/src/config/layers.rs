@@ -145,7 +145,7 @@ pub(crate) mod tests {
 
     /// Layers from a file's text, variables and flags, as a user would write them.
     pub(crate) fn layers(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Layers {
-        let names = ["stat", "meminfo", "net_dev", "textfile"];
+        let names = ["stat", "meminfo", "net_dev", "textfile", "processes"];
         let file = file::read("/etc/khz/khz.toml", file, &names).unwrap();
         let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let mut given = vec![None; SETTINGS.len()];

@@ -74,6 +74,8 @@ pub struct SourceValues {
     pub budget: Option<Value>,
     /// Where it is.
     pub path: Option<Value>,
+    /// How many it shows.
+    pub places: Option<Value>,
 }
 
 /// The values of `[sinks.NAME]`.

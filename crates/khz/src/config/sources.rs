@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use khz_gather::{PROCESS_PLACES_MAX, SurveySettings};
 use khz_model::{Rate, suggest};
-use khz_parse::textfile;
+use khz_parse::{processes, textfile};
 
 use super::values::{bad, checked, items, quantity, share, switch};
 use super::{ConfigError, Layers, Value};
@@ -30,13 +31,19 @@ pub struct SourceChoice {
     pub budget: Option<f64>,
     /// Where it is, if not at its usual place.
     pub path: Option<PathBuf>,
+    /// How many processes of each kind it shows, if not the usual number.
+    pub places: Option<usize>,
 }
 
 impl Sources {
-    /// The folder of the files of numbers that programs leave for node_exporter.
-    pub fn text_files(&self) -> PathBuf {
-        let choice = self.choices.iter().find(|choice| choice.name == textfile::FILE.name);
-        choice.and_then(|choice| choice.path.clone()).unwrap_or_else(|| textfile::FOLDER.into())
+    /// What of the surveys is a setting.
+    pub fn survey(&self) -> SurveySettings {
+        let usual = SurveySettings::default();
+        let of = |name: &str| self.choices.iter().find(|choice| choice.name == name);
+        SurveySettings {
+            text_files: of(textfile::FILE.name).and_then(|own| own.path.clone()).unwrap_or(usual.text_files),
+            places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
+        }
     }
 }
 
@@ -50,6 +57,7 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
             enabled: optional(&table.enabled, &table.name, "enabled", switch)?.unwrap_or(true),
             budget: optional(&table.budget, &table.name, "budget", share)?,
             path: optional(&table.path, &table.name, "path", |text| folder(&table.name, text))?,
+            places: optional(&table.places, &table.name, "places", |text| places(&table.name, text))?,
         });
     }
     let listed = checked(layers, "sources", |text| source_list(text, source_names))?;
@@ -63,6 +71,7 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
             rate: rate.or(own_rate),
             budget: table.and_then(|table| table.budget),
             path: table.and_then(|table| table.path.clone()),
+            places: table.and_then(|table| table.places),
             enabled: true,
             name,
         }
@@ -79,6 +88,16 @@ fn folder(source: &str, text: &str) -> Result<PathBuf, String> {
         (false, _) => {
             Err(format!("only {} has a path: the others are where the kernel has them", textfile::FILE.name))
         }
+    }
+}
+
+/// How many processes are shown.
+fn places(source: &str, text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=PROCESS_PLACES_MAX).contains(number));
+    match (source == processes::FILE.name, number) {
+        (true, Some(number)) => Ok(number),
+        (true, None) => Err(format!("'{text}' is not a number from 1 to {PROCESS_PLACES_MAX}")),
+        (false, _) => Err(format!("only {} has places", processes::FILE.name)),
     }
 }
 
@@ -140,6 +159,7 @@ mod tests {
                         enabled: true,
                         budget: Some(0.02),
                         path: None,
+                        places: None,
                     },
                     SourceChoice {
                         name: "meminfo".into(),
@@ -153,13 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_files_of_numbers_can_be_elsewhere() {
-        let names = ["stat", "textfile"];
+    fn the_folder_of_files_and_the_number_of_processes_are_settings_of_their_sources() {
+        let names = ["stat", "textfile", "processes"];
         let read = |file: &str| sources(&layers(file, &[], &[]), &names);
         let elsewhere = read("[sources.textfile]\npath = \"/srv/numbers\"\n").unwrap();
-        assert_eq!(elsewhere.text_files(), PathBuf::from("/srv/numbers"));
-        assert_eq!(read("").unwrap().text_files(), PathBuf::from(textfile::FOLDER));
+        assert_eq!(elsewhere.survey().text_files, PathBuf::from("/srv/numbers"));
+        assert_eq!(read("[sources.processes]\nplaces = 50\n").unwrap().survey().places, 50);
+        assert_eq!(read("").unwrap().survey(), SurveySettings::default());
         for (file, wanted) in [
+            ("[sources.processes]\nplaces = 0\n", "'0' is not a number from 1 to 500"),
+            ("[sources.stat]\nplaces = 5\n", "only processes has places"),
             (
                 "[sources.textfile]\npath = \"numbers\"\n",
                 "'numbers' is no absolute path, such as /var/lib/node_exporter",

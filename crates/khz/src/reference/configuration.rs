@@ -29,6 +29,9 @@ rate   = \"100Hz\"               # a rate of its own, kept exactly
 budget = \"2%\"                  # of one core; beyond it the source is gathered less often, and says so
 enabled = true
 
+[sources.processes]
+places = 50                      # so many of each kind, instead of 20
+
 [sources.textfile]
 path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter
 ```

@@ -86,7 +86,7 @@ pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         ring_folder: places::rings_of(&plan.ring_dir, &plan.node),
         keep_rings: plan.keep_rings,
         placement: plan.placement.clone(),
-        text_files: plan.sources.text_files(),
+        survey: plan.sources.survey(),
         jobs: None,
         tallies: Vec::new(),
     }

@@ -63,7 +63,7 @@ impl Agent {
         check(&plan)?;
         let subjects = plan.subjects();
         let mut plan = plan;
-        let survey = Survey::start(&plan.root, &plan.text_files, subjects.iter().map(|plan| plan.subject));
+        let survey = Survey::start(&plan.root, &plan.survey, subjects.iter().map(|plan| plan.subject));
         plan.tallies.extend(survey.tallies());
         let surveys = Surveys::new(survey.clone(), subjects, clock::boot());
         let mut sources = open_sources(&plan, &survey)?;

@@ -12,7 +12,7 @@ use crate::job_door::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;
-use crate::survey::{SubjectPlan, Survey, subject_of};
+use crate::survey::{SubjectPlan, Survey, SurveySettings, subject_of};
 
 /// All settings of an agent.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ pub struct Plan {
     pub keep_rings: bool,
     /// The CPUs and the priority of the gather thread.
     pub placement: Placement,
-    /// The folder with files of numbers that programs leave for node_exporter (`*.prom`), below the root.
-    pub text_files: PathBuf,
+    /// What of the surveys is a setting.
+    pub survey: SurveySettings,
     /// The entrance for numbers that jobs publish; `None`: jobs cannot publish.
     pub jobs: Option<Arc<JobDoor>>,
     /// What channels may ask of this node.
@@ -159,7 +159,7 @@ impl Plan {
             ring_folder: None,
             keep_rings: false,
             placement: Placement::default(),
-            text_files: khz_parse::textfile::FOLDER.into(),
+            survey: SurveySettings::default(),
             jobs: None,
             handlers: Handlers::default(),
             tallies: Vec::new(),

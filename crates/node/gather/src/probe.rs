@@ -10,7 +10,7 @@ use khz_parse::{KernelFile, Subject};
 use crate::budget::Budget;
 use crate::clock;
 use crate::source::Source;
-use crate::survey::{SURVEY_STUCK_AFTER, Survey, SurveyText, subject_of};
+use crate::survey::{SURVEY_STUCK_AFTER, Survey, SurveySettings, SurveyText, subject_of};
 
 /// The result of trying one source on this host.
 #[derive(Clone, Debug)]
@@ -34,10 +34,10 @@ pub struct SourceReport {
 /// The gathers of a probe: enough for a median, and only some milliseconds in all.
 const PROBES: usize = 21;
 
-/// Tries every source below `root`. `text_files` is the folder of files of numbers.
-pub fn probe(root: &Path, text_files: &Path) -> Vec<SourceReport> {
+/// Tries every source below `root`.
+pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
     let subjects = khz_parse::files().iter().filter_map(|file| subject_of(root, file));
-    let survey = Survey::start(root, text_files, subjects);
+    let survey = Survey::start(root, settings, subjects);
     // What takes longer is stuck, and is reported as not read.
     survey.wait(SURVEY_STUCK_AFTER.into());
     let reports = khz_parse::files().iter().map(|file| probe_one(root, file, &survey)).collect();
@@ -52,11 +52,7 @@ pub fn survey_texts() -> Vec<(&'static str, Vec<u8>)> {
         .iter()
         .filter_map(|file| Some((file.captured_path(), subject_of(root, file)?)))
         .collect();
-    let survey = Survey::start(
-        root,
-        Path::new(khz_parse::textfile::FOLDER),
-        files.iter().map(|(_, subject)| *subject),
-    );
+    let survey = Survey::start(root, &SurveySettings::default(), files.iter().map(|(_, subject)| *subject));
     survey.wait(SURVEY_STUCK_AFTER.into());
     let text = |(path, subject): (&'static str, Subject)| {
         let mut text = Vec::new();

@@ -14,6 +14,7 @@ mod looks;
 mod processes;
 mod processors;
 mod sensors;
+mod settings;
 mod text_files;
 mod time_service;
 mod trees;
@@ -38,7 +39,8 @@ use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
 use processes::Processes;
-pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESSES_BUDGET, PROCESSES_MAX, PROGRAMS_SHOWN};
+pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
+pub use settings::SurveySettings;
 use text_files::TextFiles;
 pub use text_files::{TEXT_FILE_BYTES_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX};
 use trees::Trees;
@@ -151,12 +153,16 @@ pub(crate) fn subject_of(root: &Path, file: &KernelFile) -> Option<Subject> {
 }
 
 impl Survey {
-    /// Starts a thread that surveys these subjects below `root`, and waits a moment for the first texts. `text_files` is the folder of
-    /// the files for node_exporter.
-    pub fn start(root: &Path, text_files: &Path, subjects: impl IntoIterator<Item = Subject>) -> Arc<Survey> {
+    /// Starts a thread that surveys these subjects below `root`, and waits a moment for the first texts.
+    pub fn start(
+        root: &Path,
+        settings: &SurveySettings,
+        subjects: impl IntoIterator<Item = Subject>,
+    ) -> Arc<Survey> {
         let root = root.to_owned();
         let (trees, control_groups) = (Trees::default(), ControlGroups::new(&root));
-        let (processes, text_files) = (Processes::new(&root), TextFiles::new(&root, text_files));
+        let processes = Processes::new(&root, settings.places);
+        let text_files = TextFiles::new(&root, &settings.text_files);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
             Subject::FileSystems => file_systems::survey(course, &root),
             Subject::Interfaces => interfaces::survey(course, &root),

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures_executor::block_on;
 use khz_gather::{Agent, Plan, probe};
@@ -117,7 +117,7 @@ fn one_damaged_file_takes_nothing_along_and_recovers() {
             assert!(failed > 0, "{path} {damage}: nothing failed");
             // The problem names the path and a line of it. A probe makes surveys itself, so it never sees a damaged one.
             if !path.starts_with("survey/") {
-                let report = probe(&on_disk.root, Path::new("none"))
+                let report = probe(&on_disk.root, &khz_gather::SurveySettings::default())
                     .into_iter()
                     .find(|report| report.path == path)
                     .unwrap();

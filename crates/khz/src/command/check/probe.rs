@@ -26,7 +26,7 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
         let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(Failure::work(QueryError::NothingMatches { patterns }));
     }
-    let reports = khz_gather::probe(&plan.root, &plan.sources.text_files())
+    let reports = khz_gather::probe(&plan.root, &plan.sources.survey())
         .into_iter()
         .filter(|report| selected.contains(&report.name));
     let sources: Vec<SourceCost> = reports.map(cost).collect();

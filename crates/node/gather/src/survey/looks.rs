@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_parse::textfile::FOLDER;
 use khz_parse::{KernelFile, Parser, Subject};
 use rustix::io::Errno;
 
-use super::{Survey, SurveyText};
+use super::{Survey, SurveySettings, SurveyText};
 
 /// The limit only ends a hanging test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,7 +20,7 @@ pub(super) struct Looks {
 
 impl Looks {
     pub fn at(root: &Path, subject: Subject) -> Self {
-        Looks { survey: Survey::start(root, Path::new(FOLDER), [subject]), subject }
+        Looks { survey: Survey::start(root, &SurveySettings::default(), [subject]), subject }
     }
 
     /// The text of another survey.

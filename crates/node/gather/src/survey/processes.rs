@@ -36,11 +36,12 @@ pub const PROCESSES_MAX: usize = 32_768;
 /// processes are opened for each look.
 pub const PROCESS_FILES_MAX: usize = 1_024;
 
-/// The places of each kind: the processes that take most CPU time, memory, input and output.
+/// The usual places of each kind: the processes that take most CPU time, memory, input and output; and the programs of each kind whose
+/// sums are shown.
 pub const PROCESS_PLACES: usize = 20;
 
-/// The programs of each kind whose sums are shown.
-pub const PROGRAMS_SHOWN: usize = 20;
+/// The most places that a setting may ask for: each has three series with labels.
+pub const PROCESS_PLACES_MAX: usize = 500;
 
 /// The number of the first PID namespace (PROC_PID_INIT_INO): in others the kernel's count of processes has those of the whole host.
 const HOST_PIDS: &str = "pid:[4026531836]";
@@ -56,6 +57,8 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOC
 /// What is kept from one look to the next.
 pub(super) struct Processes {
     root: PathBuf,
+    /// Of each kind that are shown.
+    places: usize,
     state: Mutex<State>,
 }
 
@@ -102,7 +105,7 @@ struct Arrivals {
 }
 
 impl Processes {
-    pub fn new(root: &Path) -> Self {
+    pub fn new(root: &Path, places: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| limit as usize);
         let state = State {
             known: HashMap::new(),
@@ -112,11 +115,11 @@ impl Processes {
             files_max: PROCESS_FILES_MAX.min(limit / 2),
             arrivals: Arrivals::default(),
             users: Users::new(root),
-            busiest: Places::new(PROCESS_PLACES),
-            largest: Places::new(PROCESS_PLACES),
-            movers: Places::new(PROCESS_PLACES),
+            busiest: Places::new(places),
+            largest: Places::new(places),
+            movers: Places::new(places),
         };
-        Processes { root: root.to_owned(), state: Mutex::new(state) }
+        Processes { root: root.to_owned(), places, state: Mutex::new(state) }
     }
 
     /// Makes the text.
@@ -138,7 +141,7 @@ impl Processes {
         let now = clock::boot();
         let apart = state.looked.replace(now).map(|before| now.since(before)).filter(|apart| apart.0 > 0);
         state.arrivals.note(made);
-        Ok(Ok(state.text(&self.root.join("proc"), apart, left_out)))
+        Ok(Ok(state.text(&self.root.join("proc"), self.places, apart, left_out)))
     }
 
     /// The kernel's count of processes and threads; `None` where it has others than those that can be seen here.
@@ -230,7 +233,7 @@ impl State {
         self.known.insert(pid, process);
     }
 
-    fn text(&mut self, proc: &Path, apart: Option<Nanos>, left_out: u64) -> Vec<u8> {
+    fn text(&mut self, proc: &Path, shown_max: usize, apart: Option<Nanos>, left_out: u64) -> Vec<u8> {
         let threads: u64 = self.known.values().map(|process| process.threads).sum();
         let mut text =
             format!("* count={} threads={threads} left_out={left_out}", self.known.len()).into_bytes();
@@ -243,7 +246,7 @@ impl State {
         text.push(b'\n');
         self.states(&mut text);
         self.places(proc, apart, &mut text);
-        self.programs(apart, &mut text);
+        self.programs(shown_max, apart, &mut text);
         text
     }
 
@@ -284,7 +287,7 @@ impl State {
         }
     }
 
-    fn programs(&self, apart: Option<Nanos>, text: &mut Vec<u8>) {
+    fn programs(&self, shown_max: usize, apart: Option<Nanos>, text: &mut Vec<u8>) {
         let page = rustix::param::page_size() as u64;
         let mut programs = Programs::default();
         for process in self.known.values() {
@@ -292,7 +295,7 @@ impl State {
             let one = Sum { ticks: process.ticks_used, pages, moved: process.moved, processes: 1, threads };
             programs.add(&process.command, process.is_kernel, one);
         }
-        for (name, sum) in programs.largest(PROGRAMS_SHOWN) {
+        for (name, sum) in programs.largest(shown_max) {
             text.extend(b"program ");
             escape(shown(name), text);
             if let Some(apart) = apart {

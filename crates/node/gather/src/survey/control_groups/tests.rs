@@ -155,7 +155,7 @@ struct RealGroup(PathBuf);
 
 impl RealGroup {
     fn make(name: &str) -> Result<Self, String> {
-        let top = top(Path::new("/")).ok_or("no control groups of version 2")?;
+        let top = control_groups_folder(Path::new("/")).ok_or("no control groups of version 2")?;
         let path = top.join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(RealGroup(path))

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::made_up::MadeUp;
 use crate::survey::looks::Looks;
-use crate::survey::{Survey, SurveyText};
+use crate::survey::{Survey, SurveySettings, SurveyText};
 
 /// A root of made-up files.
 struct Root(MadeUp);
@@ -158,7 +157,7 @@ fn instances_beyond_the_limit_are_left_out_and_counted() {
     for number in 0..TREE_INSTANCES_MAX + 3 {
         fs::create_dir_all(root.0.join(format!("{ZONE}{number}"))).unwrap();
     }
-    let survey = Survey::start(&root.0, Path::new("none"), [Subject::Tree("thermal_zone")]);
+    let survey = Survey::start(&root.0, &SurveySettings::default(), [Subject::Tree("thermal_zone")]);
     assert!(survey.wait(std::time::Duration::from_secs(60)));
     assert_eq!(survey.counts.left_out.load(Ordering::Relaxed), 3);
     survey.end();

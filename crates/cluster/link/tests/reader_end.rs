@@ -91,6 +91,7 @@ fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
         next_row,
         schema_bytes,
         schema_hash,
+        stands_in: false,
     }
     .put(out);
 }

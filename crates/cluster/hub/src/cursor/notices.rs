@@ -7,10 +7,18 @@ use khz_model::{Nanos, Notice, Presence, Rate};
 use super::Cursor;
 use crate::clock;
 
+/// The node has too many subscriptions for one more rate.
+const DENIED: &str =
+    "has too many different subscriptions; showing the base lane: try again when other readers have gone";
+
 impl Cursor {
     /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever
     /// the lane becomes slower than asked, or runs as asked again.
     pub fn take_notice(&mut self) -> Option<Notice> {
+        if let Some(is_told @ false) = &mut self.denied {
+            *is_told = true;
+            return Some(Notice::of(self.node.name.clone(), DENIED));
+        }
         let number = self.subscribed?;
         let node = self.node.lock();
         let subscription = node.subscriptions().get(number)?;

@@ -1,7 +1,7 @@
 //! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
 //! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,6 +68,8 @@ pub struct HubRows {
     unseen: Unseen,
     /// Nodes that are at another one of the hubs.
     elsewhere: Elsewhere,
+    /// Nodes that came through another hub, with a row a second in place of faster ones.
+    declined: BTreeSet<String>,
     /// The last remark about each node and about the connection, by what the remark begins with.
     remarks: HashMap<String, String>,
 }
@@ -119,6 +121,7 @@ impl HubRows {
             began_at,
             unseen: Unseen::default(),
             elsewhere: Elsewhere::default(),
+            declined: BTreeSet::new(),
             remarks: HashMap::new(),
         };
         match hub.channel {
@@ -293,6 +296,10 @@ impl HubRows {
                 self.remarks.clear();
                 Ok(())
             }
+            Event::Declined { node } => {
+                self.declined.insert(node);
+                Ok(())
+            }
             Event::Elsewhere { nodes } => {
                 self.elsewhere.are(nodes, Instant::now());
                 Ok(())
@@ -303,6 +310,13 @@ impl HubRows {
     /// Nodes that were at another one of the hubs all the time, by hub.
     pub fn never_here(&self) -> BTreeMap<String, Vec<String>> {
         by_hub(self.elsewhere.nodes().iter().filter(|(node, _)| !self.nodes.contains(*node)))
+    }
+
+    /// Nodes that came through another hub all the time, and were at none of the hubs.
+    pub fn never_direct(&self) -> Vec<&String> {
+        let is_nowhere =
+            |node: &&String| !self.nodes.contains(*node) && !self.elsewhere.nodes().contains_key(*node);
+        self.declined.iter().filter(is_nowhere).collect()
     }
 
     fn lane(

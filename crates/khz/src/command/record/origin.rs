@@ -85,7 +85,15 @@ impl Absent {
             let were = if count == 1 { "was" } else { "were" };
             crate::show::table::remark!("{nodes} {were} at {hub} and not at the recorder's hub: no rows");
         }
-        let has_misses = !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty();
+        let through = hub.never_direct();
+        if !through.is_empty() {
+            let (names, came) = (printable(&fold(&through)), "came through another hub, at one row a second");
+            crate::show::table::remark!(
+                "{names} {came}: no rows. Name the hub to which the nodes connect, or record at 1Hz"
+            );
+        }
+        let has_misses =
+            !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty() || !through.is_empty();
         Absent { missing, has_misses }
     }
 

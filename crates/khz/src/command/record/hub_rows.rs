@@ -11,7 +11,7 @@ use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
-use khz_model::{ChannelName, Interest, Nanos, Pattern};
+use khz_model::{ChannelName, Interest, Nanos, Pattern, Rate};
 use khz_record::{RecordError, Recorder};
 
 use super::elsewhere::{Elsewhere, by_hub};
@@ -40,6 +40,8 @@ pub struct HubRows {
     pub(super) interest: u32,
     /// Gathered rows have come after this time.
     pub(super) flush: Duration,
+    /// The rate that was requested.
+    rate: Rate,
     /// The channel whose rows they are; `None`: series as nodes gather them.
     channel: Option<ChannelName>,
     /// The number of each lane in the recording.
@@ -104,6 +106,7 @@ impl HubRows {
             following,
             events,
             interest: number,
+            rate: interest.rate,
             channel: interest.channel.as_ref().map(|channel| channel.name.clone()),
             flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
             lanes: HashMap::new(),
@@ -326,6 +329,7 @@ impl HubRows {
         next_row: u64,
         recorder: &mut Recorder,
     ) -> Result<(), RecordError> {
+        self.remark_rate(period);
         let next = self.lanes.len() as u32 + 1;
         let number = *self.lanes.entry(lane.clone()).or_insert(next);
         self.unseen.offered(&lane, next_row);
@@ -341,6 +345,15 @@ impl HubRows {
         recorder.lane(&head)?;
         self.open.insert(lane);
         Ok(())
+    }
+
+    /// Says that rows come at another rate, and why.
+    fn remark_rate(&mut self, period: Nanos) {
+        let is_live = self.channel.is_none() && !self.is_past;
+        let rate = Rate::from_period(period).filter(|_| is_live);
+        if let Some(text) = rate.and_then(|rate| rate.rounded_from(self.rate)) {
+            self.remark(text);
+        }
     }
 
     /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.

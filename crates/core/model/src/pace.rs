@@ -35,6 +35,34 @@ impl Pace {
     }
 }
 
+/// Other rates that are explained to one reader.
+const ROUNDED_MAX: usize = 8;
+
+/// Tells a reader, once for each rate, that rows come at another rate than it asked for because the node's base rate is no multiple of
+/// that.
+#[derive(Clone, Debug)]
+pub struct Rounding {
+    asked: Rate,
+    said: Vec<Rate>,
+}
+
+impl Rounding {
+    /// A reader that has asked for this rate.
+    pub fn new(asked: Rate) -> Self {
+        Rounding { asked, said: Vec::new() }
+    }
+
+    /// Rows of a node come at this rate. Returns the sentence for the reader, if the rate is news.
+    pub fn news(&mut self, now: Rate) -> Option<String> {
+        let text = now.rounded_from(self.asked)?;
+        if self.said.contains(&now) || self.said.len() == ROUNDED_MAX {
+            return None;
+        }
+        self.said.push(now);
+        Some(text)
+    }
+}
+
 impl Rate {
     /// `at 500Hz`, `every 128ms`: how often something happens, in a sentence.
     pub fn often(self) -> String {
@@ -72,7 +100,9 @@ mod tests {
         let rate = |hz| Rate::from_hz(hz).unwrap();
         let told = rate(5).rounded_from(rate(4)).unwrap();
         assert!(told.starts_with("rows come at 5Hz instead of 4Hz: "), "{told}");
-        assert!(rate(10).rounded_from(rate(7)).is_some());
+        let mut rounding = Rounding::new(rate(7));
+        assert!(rounding.news(rate(10)).is_some());
+        assert_eq!(rounding.news(rate(10)), None, "once");
         assert_eq!(rate(10).rounded_from(rate(10)), None);
         assert_eq!(Rate::from_period(Nanos(143_000_000)).unwrap().rounded_from(rate(7)), None);
         assert_eq!(rate(1).rounded_from(rate(7)), None, "that has another reason");

@@ -270,7 +270,7 @@ fn a_recording_slower_than_the_base_lane_has_each_row_once_whichever_hub_its_nod
     stage.bring_back_first();
     stage.kill_first();
     stage.bring_back_first();
-    let all = [(0.5, "2Hz"), (0.3, "at 3.333Hz instead of 3Hz"), (0.1, "at 10Hz instead of 7Hz")];
+    let all = [(0.5, "2Hz"), (0.3, "every 300ms instead of 3Hz"), (0.1, "at 10Hz instead of 7Hz")];
     for ((mut record, mut lines, file), (period, rate)) in recordings.into_iter().zip(all) {
         signal(&record.0, "INT");
         let mut message = String::new();

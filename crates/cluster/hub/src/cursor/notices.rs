@@ -43,7 +43,9 @@ impl Cursor {
             false => {
                 self.has_answered = true;
                 let text = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
-                match answer.granted || self.is_of_channel() {
+                // A base lane without any of the series shows nothing, and a hub above says itself what it has.
+                let is_said = self.columns.are_bare() || self.lane.is_some_and(|served| served.stands_in);
+                match answer.granted || self.is_of_channel() || is_said {
                     true => text,
                     false => format!("{text}; showing the base lane"),
                 }

@@ -10,13 +10,15 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
+use khz_model::fold::fold;
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
-use khz_model::{ChannelName, Interest, Nanos, Pattern, Rate};
+use khz_model::{ChannelName, Interest, Nanos, Pattern, Rate, Rounding};
 use khz_record::{RecordError, Recorder};
 
 use super::elsewhere::{Elsewhere, by_hub};
 use super::unseen::Unseen;
 use crate::show::outcome::{Failure, sentence};
+use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -31,6 +33,14 @@ const PASSED_ON: Duration = Duration::from_millis(50);
 /// How a hub's remark begins if patterns name nodes that it does not know.
 pub const NOBODY: &str = "no node is called";
 
+/// What is wrong with nodes that are at none of the hubs themselves.
+pub fn came_through(nodes: &BTreeSet<String>) -> String {
+    format!(
+        "{}: no rows at this rate through another hub, only one a second; name the hub to which the nodes connect, or record at 1Hz",
+        printable(&fold(nodes))
+    )
+}
+
 /// A hub and the rows that it sends.
 pub struct HubRows {
     /// There are several hubs.
@@ -40,8 +50,8 @@ pub struct HubRows {
     pub(super) interest: u32,
     /// Gathered rows have come after this time.
     pub(super) flush: Duration,
-    /// The rate that was requested.
-    rate: Rate,
+    /// What is said of other rates than the requested one; `None` of past rows, and of a channel.
+    rounding: Option<Rounding>,
     /// The channel whose rows they are; `None`: series as nodes gather them.
     channel: Option<ChannelName>,
     /// The number of each lane in the recording.
@@ -106,7 +116,7 @@ impl HubRows {
             following,
             events,
             interest: number,
-            rate: interest.rate,
+            rounding: (past.is_none() && interest.channel.is_none()).then(|| Rounding::new(interest.rate)),
             channel: interest.channel.as_ref().map(|channel| channel.name.clone()),
             flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
             lanes: HashMap::new(),
@@ -187,8 +197,14 @@ impl HubRows {
                 break;
             }
         }
+        let declined = |event: &Event| match event {
+            Event::Declined { node } => Some(node.clone()),
+            _ => None,
+        };
+        let through: BTreeSet<String> = self.early.iter().filter_map(declined).collect();
         match (!nodes.is_empty(), problem) {
             (true, _) => Ok(()),
+            (false, _) if !through.is_empty() => Err(Failure::work(came_through(&through))),
             (false, Some(problem)) => Err(Failure::work(problem)),
             (false, None) => Err(Failure::work(
                 "no row has come for these patterns: `khz nodes` says which nodes are up, `khz catalog` what there is",
@@ -316,10 +332,10 @@ impl HubRows {
     }
 
     /// Nodes that came through another hub all the time, and were at none of the hubs.
-    pub fn never_direct(&self) -> Vec<&String> {
+    pub fn never_direct(&self) -> BTreeSet<String> {
         let is_nowhere =
             |node: &&String| !self.nodes.contains(*node) && !self.elsewhere.nodes().contains_key(*node);
-        self.declined.iter().filter(is_nowhere).collect()
+        self.declined.iter().filter(is_nowhere).cloned().collect()
     }
 
     fn lane(
@@ -349,9 +365,8 @@ impl HubRows {
 
     /// Says that rows come at another rate, and why.
     fn remark_rate(&mut self, period: Nanos) {
-        let is_live = self.channel.is_none() && !self.is_past;
-        let rate = Rate::from_period(period).filter(|_| is_live);
-        if let Some(text) = rate.and_then(|rate| rate.rounded_from(self.rate)) {
+        let rounding = self.rounding.as_mut().zip(Rate::from_period(period));
+        if let Some(text) = rounding.and_then(|(rounding, rate)| rounding.news(rate)) {
             self.remark(text);
         }
     }

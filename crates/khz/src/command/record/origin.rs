@@ -8,7 +8,7 @@ use khz_trust::ClientFiles;
 
 use super::flags::RecordFlags;
 use super::hub_end::Ending;
-use super::hub_rows::{HubRows, NOBODY};
+use super::hub_rows::{HubRows, NOBODY, came_through};
 use super::node_rows::NodeRows;
 use crate::config::Plan;
 use crate::config::addresses::{HubAddress, hub_addresses};
@@ -87,10 +87,7 @@ impl Absent {
         }
         let through = hub.never_direct();
         if !through.is_empty() {
-            let (names, came) = (printable(&fold(&through)), "came through another hub, at one row a second");
-            crate::show::table::remark!(
-                "{names} {came}: no rows. Name the hub to which the nodes connect, or record at 1Hz"
-            );
+            crate::show::table::remark!("{}", came_through(&through));
         }
         let has_misses =
             !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty() || !through.is_empty();

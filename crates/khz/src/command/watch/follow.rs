@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use khz_ask::{Column, Piece, Row};
 use khz_model::fold::fold;
-use khz_model::{Misses, Nanos, Notice, Presence, Rate, RowNumber};
+use khz_model::{Misses, Nanos, Notice, Presence, Rate, Rounding, RowNumber};
 
 use super::outage::{Counted, Outage};
 use super::printer::{Change, Line, Printer};
@@ -36,9 +36,6 @@ pub struct Watch {
 /// Groups of nodes whose last notice is remembered, so that it is not printed twice. Notices about more groups are not
 /// printed.
 const NOTICES_MAX: usize = 1_000;
-
-/// Other rates than the requested one that are explained.
-const RATES_SAID_MAX: usize = 8;
 
 /// Ticks without a row that take this long together are named at the end, as those of a recording are.
 const SILENCE: Nanos = Nanos::SECOND;
@@ -112,8 +109,8 @@ struct Follower<'a, P, W> {
     printed: u64,
     /// The last notice about each group of nodes.
     notices: HashMap<String, String>,
-    /// What was said of other rates than the requested one.
-    rates_said: Vec<String>,
+    /// What is said of other rates than the requested one.
+    rounding: Option<Rounding>,
     /// Nodes that refuse the channel, so far as the present stream has said.
     refused: BTreeSet<String>,
     /// What nobody had when the stream began.
@@ -198,7 +195,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             nodes,
             printed: 0,
             notices,
-            rates_said: Vec::new(),
+            rounding: watch.asked.map(Rounding::new),
             refused,
             misses,
             outage,
@@ -270,15 +267,10 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
 
     /// Says once for each rate that rows come at that one, and why.
     fn remark_rate(&mut self, rate: &str) -> io::Result<()> {
-        let now = rate.parse::<Rate>().ok();
-        let text = now.zip(self.watch.asked).and_then(|(now, asked)| now.rounded_from(asked));
-        match text.filter(|text| !self.rates_said.contains(text)) {
-            Some(text) if self.rates_said.len() < RATES_SAID_MAX => {
-                self.remark(&text)?;
-                self.rates_said.push(text);
-                Ok(())
-            }
-            _ => Ok(()),
+        let rounding = self.rounding.as_mut().zip(rate.parse().ok());
+        match rounding.and_then(|(rounding, rate)| rounding.news(rate)) {
+            Some(text) => self.remark(&text),
+            None => Ok(()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A cursor: a reader's place in the rows of one node. It follows the lane that serves the reader, decodes new rows, and
 //! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
 //!
-//! [`source`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
+//! [`serving`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
 //! become rows, [`missing`] what becomes of rows that come late, [`gap`] how rows of a channel come in their order, [`columns`] which slots are selected, [`notices`] what is
 //! said beside rows, [`deliveries`] rows as doors want them.
 
@@ -26,7 +26,7 @@ mod missing;
 mod notices;
 mod rows;
 mod served_lane;
-mod source;
+mod serving;
 
 pub(crate) use columns::{Columns, Selection};
 pub(crate) use deliveries::deliveries;
@@ -73,7 +73,7 @@ pub(crate) struct Cursor {
     turn: u64,
     selection: Arc<Selection>,
     numbers: Numbers,
-    /// The subscription at the node that serves it; `None`: the base lane does, or the node has none so far ([`source`]).
+    /// The subscription at the node that serves it; `None`: the base lane does, or the node has none so far ([`serving`]).
     subscribed: Option<u32>,
     /// The node had no place for the subscription, so that the base lane serves in its place, and whether the reader has heard of that.
     denied: Option<IsTold>,
@@ -148,7 +148,7 @@ impl Cursor {
     /// Begins to follow.
     pub fn new(node: Arc<SharedNode>, selection: Arc<Selection>, period: Nanos, numbers: Numbers) -> Self {
         let mut cursor = Cursor::unsubscribed(node, selection, period, numbers);
-        cursor.choose_source(&mut cursor.node.clone().lock());
+        cursor.subscribe_as_needed(&mut cursor.node.clone().lock());
         cursor
     }
 

@@ -236,6 +236,13 @@ impl Intake {
         }
     }
 
+    /// Of a lane that has rows, those before this one that did not come are not wanted.
+    pub fn skip(&mut self, until: u64) {
+        if let Some(start) = self.settled.start().filter(|&start| start < until) {
+            self.settled.add(start, until);
+        }
+    }
+
     /// Of a lane that has rows, those before this one that did not come are lost.
     pub fn give_up(&mut self, until: u64, sink: &mut impl RowSink) {
         if let Some(start) = self.settled.start().filter(|&start| start < until) {

@@ -349,9 +349,12 @@ impl ReaderEnd {
             Some(_) => Intake::new(key.epoch),
             None => self.take_kept(&key),
         };
-        if self.follows_stand_in(&key, offer) {
-            // The rows of that time came once, if at a slower rate.
-            intake.give_up(offer.next_row, &mut Named(&key, sink));
+        if self.changes_rate(&key, offer) {
+            // The rows of the time between came once, at the other rate.
+            match offer.stands_in {
+                true => intake.skip(offer.next_row),
+                false => intake.give_up(offer.next_row, &mut Named(&key, sink)),
+            }
         }
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         let (interest, period, stands_in, heard) = (offer.interest, offer.period, offer.stands_in, self.now);
@@ -359,10 +362,10 @@ impl ReaderEnd {
         Ok(())
     }
 
-    /// True for a lane that comes after one which stood in for it.
-    fn follows_stand_in(&self, key: &LaneKey, offer: &LaneOffer<'_>) -> bool {
+    /// True for a lane that follows one which stood in for it, and for one that stands in for the lane before.
+    fn changes_rate(&self, key: &LaneKey, offer: &LaneOffer<'_>) -> bool {
         let left = self.left.get(&(key.node.clone(), key.name.clone()));
-        !offer.stands_in && left.is_some_and(|left| left.stood_in)
+        left.is_some_and(|left| left.stood_in != offer.stands_in)
     }
 
     /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
@@ -396,7 +399,7 @@ impl ReaderEnd {
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
-                Some(left) if left.stood_in && !offer.stands_in => {
+                Some(left) if left.stood_in != offer.stands_in => {
                     Want { span: Nanos(u64::MAX), ..intake.want_new(offer, Some(offer.next_row), prompt) }
                 }
                 Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),

@@ -41,7 +41,7 @@ impl Cursor {
     pub(super) fn change_lane_when_over(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
         let shared = self.node.clone();
         let mut node = shared.lock();
-        self.choose_source(&mut node);
+        self.subscribe_as_needed(&mut node);
         let wanted = self.lane_of(&node);
         match (&mut self.lane, wanted) {
             (Some(present), Some(wanted)) if present.is(&wanted) => {

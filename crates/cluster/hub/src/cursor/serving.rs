@@ -1,32 +1,32 @@
-//! Where the rows of a cursor come from: the node's base lane, thinned to the reader's rate, or a lane of the reader's own, for which it
-//! subscribes at the node. What was asked for and the period of the base lane decide, and nothing else: each hub decides alike, whoever
-//! came first, so that a reader finds the same rows under the same numbers at each of its hubs. It follows no lane.
+//! What serves a cursor: the node's base lane, thinned to the reader's rate, or a lane of its own, for which it subscribes at the node.
+//! The request and the period of the base lane decide, and nothing else: each hub decides alike, whoever came first, so that a reader
+//! finds the same rows under the same numbers at each of its hubs. It follows no lane.
 
 use super::Cursor;
 use crate::node::{Node, Terms};
 
-/// Where rows come from.
+/// What serves a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// The base lane has them all.
-    Base,
-    /// Only a lane of the reader's own.
-    Own,
-    /// Not known before the node has said how often it gathers the base lane.
+enum Served {
+    /// The base lane: it has all rows.
+    ByBase,
+    /// A lane of its own.
+    ByOwn,
+    /// Not known before the node has said how often it samples its base lane.
     Unknown,
 }
 
-impl Source {
-    /// Where the rows of these terms come from; without terms they are rows of the base lane, whatever its rate.
+impl Served {
+    /// What serves these terms. Without terms it is the base lane, whatever its rate.
     fn of(terms: Option<&Terms>, node: &Node) -> Self {
-        let Some(terms) = terms else { return Source::Base };
+        let Some(terms) = terms else { return Served::ByBase };
         if terms.channel.is_some() || terms.prompt {
-            return Source::Own;
+            return Served::ByOwn;
         }
         match (terms.rate, node.lanes().base()) {
-            (Some(rate), Some(base)) if rate.period() >= base.period => Source::Base,
-            (Some(_), None) => Source::Unknown,
-            _ => Source::Own,
+            (Some(rate), Some(base)) if rate.period() >= base.period => Served::ByBase,
+            (Some(_), None) => Served::Unknown,
+            _ => Served::ByOwn,
         }
     }
 }
@@ -34,14 +34,14 @@ impl Source {
 impl Cursor {
     /// Subscribes if the base lane does not serve, and ends that when it does: the node may have been started again at another rate,
     /// or come through another hub.
-    pub(super) fn choose_source(&mut self, node: &mut Node) {
-        match Source::of(self.selection.terms.as_deref(), node) {
-            Source::Own if self.subscribed.is_none() && self.denied.is_none() => self.subscribe(node),
-            Source::Base => {
+    pub(super) fn subscribe_as_needed(&mut self, node: &mut Node) {
+        match Served::of(self.selection.terms.as_deref(), node) {
+            Served::ByOwn if self.subscribed.is_none() && self.denied.is_none() => self.subscribe(node),
+            Served::ByBase => {
                 self.denied = None;
                 self.unsubscribe(node);
             }
-            Source::Own | Source::Unknown => {}
+            Served::ByOwn | Served::Unknown => {}
         }
     }
 

@@ -139,6 +139,7 @@ impl Sent {
             next_row: 0,
             schema_bytes,
             schema_hash: [0; 16],
+            stands_in: false,
         }
     }
 }

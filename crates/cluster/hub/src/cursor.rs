@@ -1,7 +1,7 @@
 //! A cursor: a reader's place in the rows of one node. It follows the lane that serves the reader, decodes new rows, and
 //! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
 //!
-//! [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
+//! [`serving`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
 //! become rows, [`missing`] what becomes of rows that come late, [`gap`] how rows of a channel come in their order, [`columns`] which slots are selected, [`notices`] what is
 //! said beside rows, [`deliveries`] rows as doors want them.
 
@@ -15,7 +15,7 @@ use khz_model::{Bell, Nanos, Pace, Stamp};
 use crate::cluster::Cluster;
 use crate::lane::{Piece, Place};
 use crate::limits::BYTES_A_SLOT;
-use crate::node::{Node, SharedNode, Start};
+use crate::node::{SharedNode, Start};
 use crate::schemas::Schema;
 
 mod columns;
@@ -26,6 +26,7 @@ mod missing;
 mod notices;
 mod rows;
 mod served_lane;
+mod serving;
 
 pub(crate) use columns::{Columns, Selection};
 pub(crate) use deliveries::deliveries;
@@ -33,7 +34,7 @@ use gap::{Filled, Gap};
 use missing::Missing;
 pub(crate) use served_lane::ServedLane;
 #[cfg(test)]
-pub(crate) use served_lane::thinned;
+pub(crate) use served_lane::{every, thinned};
 
 /// Bytes of one lane that one call reads, about: a second at 1,000 Hz. The rest comes with the next call.
 const BYTES_A_READ: usize = 128 << 10;
@@ -49,6 +50,9 @@ const LEAP_MAX: u64 = 1 << 35;
 
 /// No row is expected: any number may come first.
 const ANY: u64 = u64::MAX;
+
+/// The reader has heard of it.
+type IsTold = bool;
 
 /// How rows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +73,10 @@ pub(crate) struct Cursor {
     turn: u64,
     selection: Arc<Selection>,
     numbers: Numbers,
-    /// The subscription at the node that serves it; `None`: the base lane does.
+    /// The subscription at the node that serves it; `None`: the base lane does, or the node has none so far ([`serving`]).
     subscribed: Option<u32>,
+    /// The node had no place for the subscription, so that the base lane serves in its place, and whether the reader has heard of that.
+    denied: Option<IsTold>,
     /// Rung when rows of that subscription come.
     bell: Option<Arc<Bell>>,
     /// Where its first row is; `None`: where the lane begins to serve. Only of a channel.
@@ -139,18 +145,11 @@ pub(crate) enum Event<'a> {
 }
 
 impl Cursor {
-    /// Begins to follow; with `subscribes` the base lane does not serve it. `None`: the node has too many subscriptions. The
-    /// cursor of a channel waits then ([`Cursor::waits_for_room`]).
-    pub fn new(
-        node: Arc<SharedNode>,
-        selection: Arc<Selection>,
-        subscribes: bool,
-        period: Nanos,
-        numbers: Numbers,
-    ) -> Option<Self> {
+    /// Begins to follow.
+    pub fn new(node: Arc<SharedNode>, selection: Arc<Selection>, period: Nanos, numbers: Numbers) -> Self {
         let mut cursor = Cursor::unsubscribed(node, selection, period, numbers);
-        let is_served = !subscribes || cursor.subscribe(&mut cursor.node.clone().lock());
-        (is_served || cursor.is_of_channel()).then_some(cursor)
+        cursor.subscribe_as_needed(&mut cursor.node.clone().lock());
+        cursor
     }
 
     fn unsubscribed(
@@ -162,6 +161,7 @@ impl Cursor {
         // Every row of a channel comes: none of them stands for others.
         let period = if selection.is_of_channel() { Nanos(0) } else { period };
         Cursor {
+            denied: None,
             up: node.up.load(Ordering::Relaxed),
             turn: node.appearance.load(Ordering::Acquire),
             node,
@@ -197,25 +197,6 @@ impl Cursor {
         }
     }
 
-    /// Subscribes at the node, if its selection asks for more than the base lane. `false`: the node has too many
-    /// subscriptions.
-    fn subscribe(&mut self, node: &mut Node) -> bool {
-        let Some(terms) = &self.selection.terms else { return true };
-        let Some(number) = node.subscribe_for(terms, self.selection.is_kept) else {
-            // Its reader hears of that, and is to hear when it has a place.
-            self.is_refused |= self.is_of_channel();
-            return false;
-        };
-        self.subscribed = Some(number);
-        if let Some(bell) = &self.bell {
-            node.hear(number, bell);
-        }
-        self.start = node.start_of_reader(number, self.selection.gives_states());
-        // The handler of a channel may change its rate: that is not the node's ceiling.
-        self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(Pace::new);
-        true
-    }
-
     /// Rings this bell from now on when rows of its subscription come. It is dropped when the reader has gone.
     pub fn ring(&mut self, bell: &Arc<Bell>) {
         self.bell = Some(bell.clone());
@@ -227,11 +208,6 @@ impl Cursor {
     /// True if it gets rows of a channel: never those of the base lane.
     fn is_of_channel(&self) -> bool {
         self.selection.is_of_channel()
-    }
-
-    /// True if the node has too many subscriptions for this channel. The cursor tries again whenever something comes.
-    pub fn waits_for_room(&self) -> bool {
-        self.is_of_channel() && self.subscribed.is_none()
     }
 
     /// The rows of the channel go into the store of this cluster, also if another reader has subscribed before.
@@ -440,12 +416,7 @@ impl Drop for Cursor {
         let shared = self.node.clone();
         let mut node = shared.lock();
         self.leave_lane(&mut node);
-        if let Some(number) = self.subscribed {
-            if self.selection.is_kept {
-                node.forsake(number);
-            }
-            node.unsubscribe(number);
-        }
+        self.unsubscribe(&mut node);
     }
 }
 

@@ -88,6 +88,8 @@ pub(crate) struct NodesBelow {
     listing: HashMap<NodeName, Listed>,
     /// Nodes in its list before.
     listed: HashMap<NodeName, Listed>,
+    /// Nodes that it had listed when it went away, until its next list is complete.
+    unconfirmed: HashMap<NodeName, Arc<SharedNode>>,
 }
 
 /// A node in the list of the hub below.
@@ -131,14 +133,16 @@ impl NodesBelow {
             nodes: HashMap::new(),
             listing: HashMap::new(),
             listed: HashMap::new(),
+            unconfirmed: HashMap::new(),
         })
     }
 
-    /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
-    fn forget(&mut self) {
+    /// The source is away. The states of its nodes stay known, and which of them it expects.
+    fn lose(&mut self) {
         self.here.cluster.sources.forget(self.number);
-        for (_, listed) in self.listing.drain().chain(self.listed.drain()) {
-            listed.node.lock().link_mut().forget_report(self.number);
+        for (name, listed) in self.listing.drain().chain(self.listed.drain()) {
+            listed.node.lock().link_mut().source_is_away(self.number);
+            self.unconfirmed.insert(name, listed.node);
         }
         for node in self.nodes.values_mut() {
             node.forget_refusals();
@@ -309,9 +313,10 @@ impl Reader for NodesBelow {
             return;
         }
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
-        for (name, gone) in before {
+        let before = before.into_iter().map(|(name, listed)| (name, listed.node));
+        for (name, node) in before.chain(self.unconfirmed.drain()) {
             if !self.listed.contains_key(&name) {
-                gone.node.lock().link_mut().forget_report(self.number);
+                node.lock().link_mut().forget_report(self.number);
             }
         }
     }
@@ -335,7 +340,7 @@ impl Reader for NodesBelow {
 
     fn down(&mut self, _: &str) {
         self.here.cluster.sources.lose(self.number, clock::boot());
-        self.forget();
+        self.lose();
     }
 
     /// Silent nodes are down, and what readers here have subscribed to is answered.
@@ -372,7 +377,10 @@ impl Drop for NodesBelow {
         for node in self.nodes.values_mut() {
             node.disconnect("this hub does not follow that one any more");
         }
-        self.forget();
+        self.lose();
+        for (_, node) in self.unconfirmed.drain() {
+            node.lock().link_mut().forget_report(self.number);
+        }
     }
 }
 

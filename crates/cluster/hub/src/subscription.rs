@@ -327,31 +327,21 @@ impl ClusterSubscription {
     }
 
     fn follow(&mut self, node: Arc<SharedNode>, selection: Arc<Selection>) {
-        let is_base = {
-            let state = node.lock();
-            let base = state.lanes().base().map_or(Nanos::SECOND, |lane| lane.period);
-            let is_past = self.pace == Pace::Past;
-            is_past || self.channel.is_none() && self.rate.period() >= base && self.pace == Pace::Flushed
-        };
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };
         let name = node.name.clone();
-        let mut cursor = Cursor::new(node.clone(), selection.clone(), !is_base, period, self.numbers);
-        if cursor.is_none() {
-            let text = "has too many different subscriptions; showing the base lane: try again when other readers have gone";
-            self.note(Notice::of(name.clone(), text));
-            cursor = Cursor::new(node, selection, false, period, self.numbers);
-        } else if cursor.as_ref().is_some_and(Cursor::waits_for_room) {
+        let mut cursor = Cursor::new(node, selection, period, self.numbers);
+        if cursor.waits_for_room() {
             let text = "has too many different subscriptions; its rows come when other readers have gone";
             self.note(Notice::of(name.clone(), text));
         }
-        if let (true, Some(cursor)) = (self.gone.remove(&name), &mut cursor) {
+        if self.gone.remove(&name) {
             // The node was forgotten and is back: the reader learns that it is up.
             cursor.knows_as_gone();
         }
-        if let (Some(bell), Some(cursor)) = (&self.bell, &mut cursor) {
+        if let Some(bell) = &self.bell {
             cursor.ring(bell);
         }
-        self.cursors.extend(cursor);
+        self.cursors.push(cursor);
     }
 
     /// Its cursors hold this many bytes.

@@ -60,6 +60,7 @@ impl Growing {
             next_row: self.node.encoder.rows(),
             schema_bytes: bytes,
             schema_hash: hash,
+            stands_in: false,
         }
         .put(&mut self.node.out);
     }

@@ -35,6 +35,7 @@ fn offer(lane: u32, name: &str, epoch: u64) -> LaneOffer<'_> {
         next_row: 0,
         schema_bytes: 0,
         schema_hash: [0; 16],
+        stands_in: false,
     }
 }
 

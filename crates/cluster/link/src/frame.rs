@@ -486,6 +486,7 @@ fn lane<'a>(body: &mut Body<'a>) -> Result<LaneOffer<'a>, Misfit> {
         next_row: body.row()?,
         schema_bytes: schema_size(body)?,
         schema_hash: body.array()?,
+        stands_in: !body.is_at_end() && body.u8()? & STANDS_IN != 0,
     })
 }
 

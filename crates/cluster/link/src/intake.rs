@@ -236,6 +236,20 @@ impl Intake {
         }
     }
 
+    /// Of a lane that has rows, those before this one that did not come are not wanted.
+    pub fn skip(&mut self, until: u64) {
+        if let Some(start) = self.settled.start().filter(|&start| start < until) {
+            self.settled.add(start, until);
+        }
+    }
+
+    /// Of a lane that has rows, those before this one that did not come are lost.
+    pub fn give_up(&mut self, until: u64, sink: &mut impl RowSink) {
+        if let Some(start) = self.settled.start().filter(|&start| start < until) {
+            self.lost(start, until, sink);
+        }
+    }
+
     /// Hands out the whole rows of the open block as a closed block. Its End will not come, and if the lane continues on another
     /// connection, these rows do not come again.
     pub fn cut_off(&mut self, sink: &mut impl RowSink) {

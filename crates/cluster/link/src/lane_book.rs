@@ -168,6 +168,7 @@ impl<L: Lane> LaneBook<L> {
             next_row,
             schema_bytes,
             schema_hash: schema_hash(digest),
+            stands_in: false,
         };
         offer.put(out);
     }

@@ -198,7 +198,12 @@ pub struct LaneOffer<'a> {
     pub schema_bytes: u64,
     /// First 16 bytes of the schema's SHA-256.
     pub schema_hash: [u8; 16],
+    /// It stands in for a faster lane, which only the hub has to which the node is connected itself: here it comes through that hub.
+    pub stands_in: bool,
 }
+
+/// The flag of a Lane that stands in for a faster one ([`LaneOffer::stands_in`]).
+pub(crate) const STANDS_IN: u8 = 1;
 
 /// What peers know the schema with these bytes by.
 pub fn hash_of_schema(whole: &[u8]) -> [u8; 16] {

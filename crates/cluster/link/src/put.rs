@@ -266,6 +266,9 @@ impl LaneOffer<'_> {
         put_u64(out, self.next_row);
         put_varint(out, self.schema_bytes);
         out.extend_from_slice(&self.schema_hash);
+        if self.stands_in {
+            out.push(STANDS_IN);
+        }
         frame.close(out);
     }
 }

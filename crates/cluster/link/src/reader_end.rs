@@ -82,6 +82,10 @@ pub trait LaneSink {
     }
     /// The next bytes of a generation's schema; `offset` 0 begins it.
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]);
+    /// A lane was not taken: it stands in for a faster one, and the reader has other hubs, where that one may be.
+    fn declined(&mut self, lane: &LaneKey) {
+        let _ = lane;
+    }
     /// As in [`RowSink::row`].
     fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder);
     /// As in [`RowSink::block`]. At the end of a connection or a subscription it also gets the rows of the open block.
@@ -150,6 +154,8 @@ struct Followed {
     interest: u32,
     intake: Intake,
     period: Nanos,
+    /// See [`LaneOffer::stands_in`].
+    stands_in: bool,
     /// When something came of it last.
     heard: Nanos,
 }
@@ -169,14 +175,16 @@ struct Left {
     at: Nanos,
     /// Their epochs, the last one at the end.
     epochs: Vec<u64>,
+    /// The last one stood in for a faster lane.
+    stood_in: bool,
 }
 
 /// Epochs of one node and name that are remembered: a lane has one at its hub and one above it, and restarts bring others.
 const EPOCHS_MAX: usize = 8;
 
 impl Left {
-    fn leave(&mut self, epoch: u64, now: Nanos) {
-        self.at = now;
+    fn leave(&mut self, epoch: u64, stood_in: bool, now: Nanos) {
+        (self.at, self.stood_in) = (now, stood_in);
         self.epochs.retain(|&known| known != epoch);
         if self.epochs.len() == EPOCHS_MAX {
             self.epochs.remove(0);
@@ -189,6 +197,8 @@ impl Left {
 #[derive(Debug)]
 pub struct ReaderEnd {
     identity: Arc<Identity>,
+    /// It may connect to several hubs.
+    has_others: bool,
     dial: Dial,
     inbound: Inbound,
     beats: Beats,
@@ -214,6 +224,7 @@ impl ReaderEnd {
         ReaderEnd {
             dial: Dial::new(identity.clone(), now),
             identity,
+            has_others: false,
             inbound: Inbound::default(),
             beats: Beats::default(),
             next_beat: now,
@@ -225,6 +236,12 @@ impl ReaderEnd {
             now,
             reads: HashMap::new(),
         }
+    }
+
+    /// The same for a reader that may connect to several hubs. If it takes late rows, it takes no lanes that stand in for faster ones:
+    /// it gets the faster rows, also those since it began, from the hub to which the node is connected itself.
+    pub fn among_hubs(self) -> Self {
+        ReaderEnd { has_others: true, ..self }
     }
 
     /// Another connection was established. Rows that were received or lost stay so; subscriptions must be sent again.
@@ -319,19 +336,36 @@ impl ReaderEnd {
             sink.changed(&key, offer);
             return Ok(());
         }
+        if offer.stands_in && self.has_others && sink.wants_missed() {
+            sink.declined(&key);
+            return Ok(());
+        }
         let Some(accept) = sink.offered(&key, offer) else { return Ok(()) };
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
-        let intake = match accept.held {
+        let mut intake = match accept.held {
             // What the sink lacks must not be left out because it came here before.
             Some(_) => Intake::new(key.epoch),
             None => self.take_kept(&key),
         };
+        if self.changes_rate(&key, offer) {
+            // The rows of the time between came once, at the other rate.
+            match offer.stands_in {
+                true => intake.skip(offer.next_row),
+                false => intake.give_up(offer.next_row, &mut Named(&key, sink)),
+            }
+        }
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
-        let (interest, period, heard) = (offer.interest, offer.period, self.now);
-        self.lanes.insert(offer.lane, Followed { key, interest, intake, period, heard });
+        let (interest, period, stands_in, heard) = (offer.interest, offer.period, offer.stands_in, self.now);
+        self.lanes.insert(offer.lane, Followed { key, interest, intake, period, stands_in, heard });
         Ok(())
+    }
+
+    /// True for a lane that follows one which stood in for it, and for one that stands in for the lane before.
+    fn changes_rate(&self, key: &LaneKey, offer: &LaneOffer<'_>) -> bool {
+        let left = self.left.get(&(key.node.clone(), key.name.clone()));
+        left.is_some_and(|left| left.stood_in != offer.stands_in)
     }
 
     /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
@@ -365,6 +399,9 @@ impl ReaderEnd {
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
+                Some(left) if left.stood_in != offer.stands_in => {
+                    Want { span: Nanos(u64::MAX), ..intake.want_new(offer, Some(offer.next_row), prompt) }
+                }
                 Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
                 None => match self.subscribed.get(&offer.interest).map(|since| self.now.since(*since)) {
                     Some(ago) if ago > OFFERED_LATE => intake.want(offer, ago, prompt),
@@ -408,11 +445,14 @@ impl ReaderEnd {
     }
 
     fn leave_lane(&mut self, lane: u32) {
-        let Some(Followed { key, mut intake, .. }) = self.lanes.remove(&lane) else { return };
+        let Some(Followed { key, mut intake, stands_in, .. }) = self.lanes.remove(&lane) else { return };
         intake.cut();
         // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
         if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
-            self.left.entry((key.node.clone(), key.name.clone())).or_default().leave(key.epoch, self.now);
+            self.left
+                .entry((key.node.clone(), key.name.clone()))
+                .or_default()
+                .leave(key.epoch, stands_in, self.now);
             self.kept.insert(key, Kept { intake, left: self.now });
         }
     }

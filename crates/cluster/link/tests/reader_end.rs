@@ -76,8 +76,13 @@ fn end_of(block: &[u8]) -> End {
 }
 
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
-    let (node, epoch, generation, period) = ("n7", 5, 1, Nanos(1_000));
-    let (oldest_row, next_row, schema_bytes, schema_hash) = (0, 4, 10, [0; 16]);
+    offer_of(name, lane, (5, 4), false, out);
+}
+
+/// The offer of a lane of this epoch, with the row that comes next.
+fn offer_of(name: &str, lane: u32, (epoch, next_row): (u64, u64), stands_in: bool, out: &mut Vec<u8>) {
+    let (node, generation, period) = ("n7", 1, Nanos(1_000));
+    let (oldest_row, schema_bytes, schema_hash) = (0, 10, [0; 16]);
     let interest = 1;
     LaneOffer {
         lane,
@@ -91,6 +96,7 @@ fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
         next_row,
         schema_bytes,
         schema_hash,
+        stands_in,
     }
     .put(out);
 }
@@ -246,6 +252,9 @@ impl LaneSink for All {
     }
     fn answered(&mut self, _: &Told<'_>) {}
     fn closed(&mut self, _: &LaneKey) {}
+    fn declined(&mut self, lane: &LaneKey) {
+        self.0.0.push(format!("declined {}", lane.epoch));
+    }
 }
 
 #[test]
@@ -273,4 +282,42 @@ fn a_reader_that_wants_missed_rows_names_those_that_it_has_with_those_of_an_open
     end.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 3 have []"]);
     assert_eq!(sink.0.0[2..], ["lost 3..8"], "what is here is not lost");
+}
+
+#[test]
+fn rows_that_stood_in_for_faster_ones_and_those_come_each_for_its_own_time() {
+    const FAST: u64 = 5;
+    const SLOW: u64 = 6;
+    let (mut end, mut sink) = (reader(), All::default());
+    let block = &blocks()[0];
+    // On each connection there is one of both lanes, with two rows.
+    for (time, epoch, next_row, want, notes) in [
+        (0, FAST, 4, "Want from 3 have []", &["block 0 Some(2)"][..]),
+        (10, SLOW, 40, "Want from 40 have []", &["block 0 Some(2)"]),
+        (20, FAST, 9, "Want from 9 have []", &["lost 2..9"]),
+        (30, SLOW, 50, "Want from 50 have []", &[]),
+        (40, SLOW, 52, "Want from 50 have []", &[]),
+    ] {
+        end.reconnected(Nanos(time));
+        let (mut said, mut out) = (Vec::new(), Vec::new());
+        welcome(&mut said);
+        offer_of("interest1", 1, (epoch, next_row), epoch == SLOW, &mut said);
+        with(frame::kind::BLOCK, block, &mut said);
+        end_of(block).put(&mut said);
+        end.receive(&said, Nanos(time + 1), 1, &mut sink, &mut out).expect("a good hub");
+        assert_eq!(names(&out)[1..], [want], "at {time}");
+        assert_eq!(std::mem::take(&mut sink.0.0), notes, "at {time}");
+    }
+}
+
+#[test]
+fn a_reader_with_several_hubs_takes_no_lane_that_stands_in_for_a_faster_one() {
+    let (mut end, mut sink, mut said, mut out) =
+        (reader().among_hubs(), All::default(), Vec::new(), Vec::new());
+    welcome(&mut said);
+    offer_of("interest1", 1, (6, 40), true, &mut said);
+    offer_of("interest1", 2, (5, 4), false, &mut said);
+    end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+    assert_eq!(names(&out)[1..], ["Want from 3 have []"]);
+    assert_eq!(sink.0.0, ["declined 6"]);
 }

@@ -54,7 +54,7 @@ pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 pub use misses::{Known, Miss, Misses};
 pub use name::{NameError, NodeName, SeriesName};
-pub use pace::Pace;
+pub use pace::{Pace, Rounding};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{

@@ -1,5 +1,6 @@
 //! Tells a reader about the rate of its rows: one sentence when they come slower than it asked for, and one
-//! when they come as asked again. Each reader has its own `Pace`. This file does not know why a node is slow.
+//! when they come as asked again. Each reader has its own `Pace`. This file does not know why a node is slow. It also says when
+//! another rate than the requested one is no sign of a slow node: up to its base rate a node has only fractions of that.
 
 use crate::quantity::Rate;
 
@@ -34,11 +35,52 @@ impl Pace {
     }
 }
 
+/// Other rates that are explained to one reader.
+const ROUNDED_MAX: usize = 8;
+
+/// Tells a reader, once for each rate, that rows come at another rate than it asked for because the node's base rate is no multiple of
+/// that.
+#[derive(Clone, Debug)]
+pub struct Rounding {
+    asked: Rate,
+    said: Vec<Rate>,
+}
+
+impl Rounding {
+    /// A reader that has asked for this rate.
+    pub fn new(asked: Rate) -> Self {
+        Rounding { asked, said: Vec::new() }
+    }
+
+    /// Rows of a node come at this rate. Returns the sentence for the reader, if the rate is news.
+    pub fn news(&mut self, now: Rate) -> Option<String> {
+        let text = now.rounded_from(self.asked)?;
+        if self.said.contains(&now) || self.said.len() == ROUNDED_MAX {
+            return None;
+        }
+        self.said.push(now);
+        Some(text)
+    }
+}
+
 impl Rate {
     /// `at 500Hz`, `every 128ms`: how often something happens, in a sentence.
     pub fn often(self) -> String {
         let text = self.to_string();
         if text.starts_with("every ") { text } else { format!("at {text}") }
+    }
+
+    /// Rows that were requested at the rate `asked` come at this one. The sentence that says so, if the base rate of the node is the
+    /// reason: it is no multiple of `asked`.
+    pub fn rounded_from(self, asked: Rate) -> Option<String> {
+        let (now, asked_period) = (self.period().0, asked.period().0);
+        let is_other = now.abs_diff(asked_period) > asked_period / 100;
+        (is_other && !self.is_slowed_from(asked)).then(|| {
+            format!(
+                "rows come {} instead of {asked}: up to its base rate, a node has that rate and its half, third, quarter and so on",
+                self.often()
+            )
+        })
     }
 
     /// True if an agent at its CPU ceiling has slowed `asked` down to this: it halves the rate, once or
@@ -52,6 +94,19 @@ impl Rate {
 mod tests {
     use super::*;
     use crate::quantity::Nanos;
+
+    #[test]
+    fn a_rate_that_does_not_divide_the_base_rate_is_said_and_rounding_is_not() {
+        let rate = |hz| Rate::from_hz(hz).unwrap();
+        let told = rate(5).rounded_from(rate(4)).unwrap();
+        assert!(told.starts_with("rows come at 5Hz instead of 4Hz: "), "{told}");
+        let mut rounding = Rounding::new(rate(7));
+        assert!(rounding.news(rate(10)).is_some());
+        assert_eq!(rounding.news(rate(10)), None, "once");
+        assert_eq!(rate(10).rounded_from(rate(10)), None);
+        assert_eq!(Rate::from_period(Nanos(143_000_000)).unwrap().rounded_from(rate(7)), None);
+        assert_eq!(rate(1).rounded_from(rate(7)), None, "that has another reason");
+    }
 
     #[test]
     fn each_change_is_reported_once_and_rounding_is_no_change() {

@@ -41,7 +41,7 @@ impl Rotation {
 /// What a recording has so far.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Nodes.
+    /// Nodes of which a row has come.
     pub nodes: u64,
     /// Rows.
     pub rows: u64,
@@ -67,6 +67,8 @@ pub struct Counts {
 #[derive(Debug, Default)]
 struct Lane {
     node: String,
+    /// A row of it has come.
+    is_counted: bool,
     name: String,
     epoch: u64,
     period: u64,
@@ -133,9 +135,6 @@ impl Recorder {
     /// then no tick is without a row, and silence says nothing.
     pub fn lane(&mut self, head: &LaneHead<'_>) -> Result<(), RecordError> {
         let LaneHead { lane, node, name, epoch, period } = *head;
-        if self.lanes.values().all(|known| known.node != node) {
-            self.counts.nodes += 1;
-        }
         let is_same = |known: &Lane| known.node == node && known.name == name;
         if self.lanes.get(&lane).is_none_or(|known| !is_same(known) || known.epoch != epoch) {
             let new = Lane { node: node.into(), name: name.into(), epoch, ..Lane::default() };
@@ -198,6 +197,9 @@ impl Recorder {
         // The next row is measured against the newest row, not against a late one.
         known.last = known.last.max(last);
         self.counts.repeated += repeated;
+        if count > 0 {
+            self.count_node(lane);
+        }
         if count > 0 && period > Nanos(0) {
             let (shortest, longest) = self.counts.periods.unwrap_or((period, period));
             self.counts.periods = Some((shortest.min(period), longest.max(period)));
@@ -205,6 +207,18 @@ impl Recorder {
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
         self.file.put(&Sealed::Block { lane, bytes })
+    }
+
+    /// A row of this lane has come: its node counts, once.
+    fn count_node(&mut self, lane: u32) {
+        let Some(known) = self.lanes.get_mut(&lane).filter(|known| !known.is_counted) else { return };
+        known.is_counted = true;
+        let node = &self.lanes[&lane].node;
+        let others = self.lanes.iter().filter(|(number, _)| **number != lane).map(|(_, other)| other);
+        let mut of_node = others.chain(&self.former).filter(|other| other.node == *node);
+        if !of_node.any(|other| other.is_counted) {
+            self.counts.nodes += 1;
+        }
     }
 
     /// These rows (`to` not included) will not come.
@@ -220,6 +234,7 @@ impl Recorder {
 
     /// A row of a lane is here or on its way into a block, `now`. The soonest arrival tells how far the clocks are apart.
     pub fn heard(&mut self, lane: u32, stamp: Stamp, period: Nanos, now: Nanos) {
+        self.count_node(lane);
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
         let period = lane.period_of(period);
         let ahead = i128::from(now.0) - i128::from(stamp.boot.0);

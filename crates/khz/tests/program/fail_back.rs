@@ -17,6 +17,8 @@ struct Stage {
     hubs: [Option<Running>; 2],
     nodes: Vec<&'static str>,
     agents: Vec<Ended>,
+    /// The first hub reads the second.
+    is_above: bool,
 }
 
 const NODES: [&str; 2] = ["n1", "n2"];
@@ -35,9 +37,18 @@ impl Stage {
     /// Hubs without agents.
     fn empty() -> Self {
         let (http, link) = ([free_port(), free_port()], [free_port(), free_port()]);
-        let mut stage = Stage { http, link, hubs: [None, None], nodes: Vec::new(), agents: Vec::new() };
+        let (nodes, agents) = (Vec::new(), Vec::new());
+        let mut stage = Stage { http, link, hubs: [None, None], nodes, agents, is_above: false };
         stage.start(0);
         stage.start(1);
+        stage
+    }
+
+    /// The same, where the first hub reads the second.
+    fn above() -> Self {
+        let mut stage = Stage::empty();
+        stage.is_above = true;
+        stage.start(0);
         stage
     }
 
@@ -57,7 +68,11 @@ impl Stage {
     fn start(&mut self, number: usize) {
         let name = format!("hub{number}");
         let words = ["hub", "--listen", &self.http[number], "--link-listen", &self.link[number], "--node"];
-        self.hubs[number] = Some(Running::of(khz(&[&words[..], &[&name, "--insecure"]].concat())));
+        let source = ["--source", &self.link[1]];
+        let source = &source[..if self.is_above && number == 0 { 2 } else { 0 }];
+        // The address must be free.
+        self.hubs[number] = None;
+        self.hubs[number] = Some(Running::of(khz(&[&words[..], &[&name, "--insecure"], source].concat())));
     }
 
     fn await_all_at(&self, number: usize) {
@@ -205,7 +220,8 @@ fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_bega
         let lines = BufReader::new(record.0.stderr.take().unwrap());
         (record, lines, file)
     };
-    let recordings = ["50", "10"].map(record);
+    // The last two are slower than the base lane, and the last does not divide its rate.
+    let recordings = ["50", "10", "2", "4"].map(record);
     let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
     let size = |file: &std::path::Path| std::fs::metadata(file).map_or(0, |about| about.len());
     until(PATIENCE, "the recordings have begun", || recordings.iter().all(|(_, _, file)| size(file) > 0));
@@ -213,7 +229,7 @@ fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_bega
     stage.hubs[1] = None;
     stage.await_all_at(0);
     std::thread::sleep(Duration::from_secs(3));
-    for ((mut record, mut lines, file), rate) in recordings.into_iter().zip([50.0, 10.0]) {
+    for ((mut record, mut lines, file), rate) in recordings.into_iter().zip([50.0, 10.0, 2.0, 5.0]) {
         signal(&record.0, "INT");
         let mut message = String::new();
         lines.read_to_string(&mut message).unwrap();
@@ -227,6 +243,91 @@ fn a_recording_gets_the_rows_of_a_node_that_comes_from_another_hub_since_it_bega
         let expected = (newest - oldest) * rate;
         let count = times.len() as f64;
         assert!((count - expected).abs() < expected / 10.0 + 2.0, "{rate} Hz: {count} rows of {expected}");
+    }
+}
+
+/// A recording at a rate below that of the base lane, while the first hub is killed twice and agents come late: each row of that rate
+/// once and in order, whoever came to a hub first.
+#[test]
+fn a_recording_slower_than_the_base_lane_has_each_row_once_whichever_hub_its_nodes_were_at() {
+    let mut stage = Stage::new("2s");
+    let hubs = stage.link.join(",");
+    let record = |rate: &'static str| {
+        let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("fail-back-6-{rate}-{}.khzt", std::process::id()));
+        let words = ["record", "load.1m", "--rate", rate, "--hub", &hubs, "--insecure", "-o"];
+        let mut record = Ended::start(&mut khz(&[&words[..], &[file.to_str().unwrap()]].concat()));
+        let lines = BufReader::new(record.0.stderr.take().unwrap());
+        (record, lines, file)
+    };
+    // Of a base rate of 10 Hz these are one row of 5, of 3 and of 1.
+    let recordings = ["2", "3", "7"].map(record);
+    let size = |file: &std::path::Path| std::fs::metadata(file).map_or(0, |about| about.len());
+    until(PATIENCE, "the recordings have begun", || recordings.iter().all(|(_, _, file)| size(file) > 0));
+    stage.kill_first();
+    stage.add("n3", &hubs, "2s");
+    stage.await_all_at(1);
+    stage.bring_back_first();
+    stage.kill_first();
+    stage.bring_back_first();
+    let all = [(0.5, "2Hz"), (0.3, "every 300ms instead of 3Hz"), (0.1, "at 10Hz instead of 7Hz")];
+    for ((mut record, mut lines, file), (period, rate)) in recordings.into_iter().zip(all) {
+        signal(&record.0, "INT");
+        let mut message = String::new();
+        lines.read_to_string(&mut message).unwrap();
+        assert_eq!(record.0.wait().unwrap().code(), Some(0), "{message}");
+        assert!(rate == "2Hz" || message.contains(rate), "{message}");
+        let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(code(&rows), 0, "{}", err(&rows));
+        assert!(!out(&rows).contains("missing"), "{}", out(&rows));
+        for node in ["n1", "n2", "n3"] {
+            let times: Vec<f64> = times_of(&rows, node).iter().filter_map(|time| time.parse().ok()).collect();
+            assert!(times.is_sorted_by(|one, next| one < next), "{node}, {rate}: {times:?}");
+            let expected = (times[times.len() - 1] - times[0]) / period;
+            let is_few = (times.len() as f64 - expected).abs() < expected / 10.0 + 2.0;
+            assert!(is_few, "{node}, {rate}: {} rows of {expected}", times.len());
+        }
+    }
+}
+
+/// The first hub reads the second. It has a row a second of a node that is there, and the second has all. A recording faster than that has
+/// only rows of its own rate, each once, wherever the node is.
+#[test]
+fn a_recording_at_a_hub_and_at_the_one_above_it_has_each_row_once() {
+    let mut stage = Stage::above();
+    let hubs = stage.link.join(",");
+    stage.add("n1", &hubs, "2s");
+    stage.await_all_at(0);
+    let record = |rate: &'static str| {
+        let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("fail-back-7-{rate}-{}.khzt", std::process::id()));
+        let words = ["record", "n1:load.1m", "--rate", rate, "--hub", &hubs, "--insecure", "-o"];
+        let mut record = Ended::start(&mut khz(&[&words[..], &[file.to_str().unwrap()]].concat()));
+        let lines = BufReader::new(record.0.stderr.take().unwrap());
+        (record, lines, file)
+    };
+    let recordings = ["2", "50"].map(record);
+    let size = |file: &std::path::Path| std::fs::metadata(file).map_or(0, |about| about.len());
+    until(PATIENCE, "the recordings have begun", || recordings.iter().all(|(_, _, file)| size(file) > 0));
+    // It goes to the second, comes through it for a while, and goes back.
+    stage.kill_first();
+    stage.start(0);
+    stage.await_all_at(0);
+    std::thread::sleep(Duration::from_secs(12));
+    for ((mut record, mut lines, file), period) in recordings.into_iter().zip([0.5, 0.02]) {
+        signal(&record.0, "INT");
+        let mut message = String::new();
+        lines.read_to_string(&mut message).unwrap();
+        assert_eq!(record.0.wait().unwrap().code(), Some(0), "{message}");
+        let rows = khz(&["export", file.to_str().unwrap()]).output().unwrap();
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(code(&rows), 0, "{}", err(&rows));
+        let times: Vec<f64> = times_of(&rows, "n1").iter().filter_map(|time| time.parse().ok()).collect();
+        assert!(times.is_sorted_by(|one, next| one < next), "{message}: {times:?}");
+        let expected = (times[times.len() - 1] - times[0]) / period;
+        let is_whole = (times.len() as f64 - expected).abs() < expected / 10.0 + 2.0;
+        assert!(is_whole, "{} rows of {expected}: {message}", times.len());
     }
 }
 

@@ -114,6 +114,20 @@ fn a_hub_that_was_restarted_says_who_is_down_who_left_and_who_is_missing() {
 }
 
 #[test]
+fn a_hub_above_says_who_is_missing_also_while_the_hub_below_is_dead() {
+    let (below, above) = (Place::new("below"), Place::new("above"));
+    let leaf = below.hub(&["--nodes", "n1,n9", "--insecure"]);
+    let _upper = above.hub(&["--source", &leaf.link(), "--insecure"]);
+    let _n1 = agent(&leaf, "n1");
+    above.until("n1 up, n9 missing");
+    leaf.end("KILL");
+    above.until("n1 down, n9 missing");
+    let all = above.ask(&["nodes"]);
+    assert_eq!(code(&all), 3, "{}", out(&all));
+    assert_eq!(err(&all), "khz: never seen: n9\nkhz: no answer from n1\n");
+}
+
+#[test]
 fn a_watch_shows_no_old_rows_of_a_node_that_is_down() {
     let place = Place::new("watch-down");
     let hub = place.hub(&[]);

@@ -267,6 +267,7 @@ mod tests {
             next_row: 0,
             schema_bytes: 0,
             schema_hash: [0; 16],
+            stands_in: false,
         }
     }
 

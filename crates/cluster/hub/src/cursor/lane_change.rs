@@ -4,18 +4,23 @@ use khz_block::Decoder;
 
 use super::missing::Missing;
 use super::{ANY, Columns, Cursor, Event, Numbers, ServedLane};
-use crate::node::Node;
+use crate::node::{Link, Node};
 
 impl Cursor {
     /// The lane that serves the subscription; the base lane without one, and after a refusal. A channel has no other lane.
     fn lane_of(&self, node: &Node) -> Option<ServedLane> {
         let present = self.lane.map(|served| served.id);
         let base = || node.lanes().base().map(|lane| lane.id);
+        // Until another answer comes.
+        let mut stands_in = self.lane.is_some_and(|served| served.stands_in);
         let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
             None if self.is_of_channel() => None,
             None => base(),
             Some(Some(subscription)) if subscription.is_refused() && self.is_of_channel() => None,
-            Some(Some(subscription)) if subscription.is_refused() => base(),
+            Some(Some(subscription)) if subscription.is_refused() => {
+                stands_in = node.link().link().is_some_and(Link::is_through_hub);
+                base()
+            }
             // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
             // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
             Some(Some(subscription)) => {
@@ -25,8 +30,10 @@ impl Cursor {
             }
             Some(None) => None,
         };
-        let lane = |id| Some(ServedLane::of(node.lanes().get_or_former(id)?, self.period));
-        id.and_then(lane)
+        let lane = node.lanes().get_or_former(id?)?;
+        let mut served = ServedLane::of(lane, self.period);
+        served.stands_in = stands_in && lane.period > self.period;
+        Some(served)
     }
 
     /// Goes to the lane that serves now, once all rows of the lane before are handed out. `true`: they are not yet, so
@@ -34,9 +41,7 @@ impl Cursor {
     pub(super) fn change_lane_when_over(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
         let shared = self.node.clone();
         let mut node = shared.lock();
-        if self.waits_for_room() {
-            self.subscribe(&mut node);
-        }
+        self.subscribe_as_needed(&mut node);
         let wanted = self.lane_of(&node);
         match (&mut self.lane, wanted) {
             (Some(present), Some(wanted)) if present.is(&wanted) => {

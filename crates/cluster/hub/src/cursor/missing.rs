@@ -5,9 +5,12 @@ use std::ops::Range;
 
 use khz_block::{Decoder, Step};
 use khz_link::Ranges;
+use khz_model::Nanos;
 
 use super::{BYTES_A_READ, Columns, Cursor, Event, ServedLane};
+use crate::clock;
 use crate::lane::{Block, Lane, Part};
+use crate::limits::GAP_WAIT;
 use crate::node::Node;
 
 /// Which rows a reader has, by the reader's numbers.
@@ -97,14 +100,14 @@ impl Cursor {
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
+        if missing.waits_for_row && waits_for_row(&mut node, served.id) {
+            return true;
+        }
         let Some(lane) =
             node.lanes().get_or_former(served.id).filter(|lane| Some(lane.late.changes) != missing.done_at)
         else {
             return true;
         };
-        if missing.waits_for_row && lane.alive {
-            return true;
-        }
         let changes = lane.late.changes;
         let every = served.every;
         let mut work = Work::new(every, missing.asks_before, node.can_resend());
@@ -177,6 +180,21 @@ impl Cursor {
             take(Event::Late(&columns, &decoder, number, !std::mem::replace(&mut skipped, false)));
         }
     }
+}
+
+/// Whether a hub above waits for the next row of a lane before it gets late ones. Of a node that is away it does so for as long as nodes
+/// need to come back.
+fn waits_for_row(node: &mut Node, lane: u64) -> bool {
+    let until = Nanos(node.link().changed().0 + GAP_WAIT.0);
+    let Some(lane) = node.lanes_mut().get_mut(lane) else { return false };
+    if lane.alive {
+        return true;
+    }
+    let is_away = clock::boot() < until;
+    if is_away {
+        lane.late.wait_until(until);
+    }
+    is_away
 }
 
 impl Work {

@@ -7,10 +7,18 @@ use khz_model::{Nanos, Notice, Presence, Rate};
 use super::Cursor;
 use crate::clock;
 
+/// The node has too many subscriptions for one more rate.
+const DENIED: &str =
+    "has too many different subscriptions; showing the base lane: try again when other readers have gone";
+
 impl Cursor {
     /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever
     /// the lane becomes slower than asked, or runs as asked again.
     pub fn take_notice(&mut self) -> Option<Notice> {
+        if let Some(is_told @ false) = &mut self.denied {
+            *is_told = true;
+            return Some(Notice::of(self.node.name.clone(), DENIED));
+        }
         let number = self.subscribed?;
         let node = self.node.lock();
         let subscription = node.subscriptions().get(number)?;
@@ -35,7 +43,9 @@ impl Cursor {
             false => {
                 self.has_answered = true;
                 let text = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
-                match answer.granted || self.is_of_channel() {
+                // A base lane without any of the series shows nothing, and a hub above says itself what it has.
+                let is_said = self.columns.are_bare() || self.lane.is_some_and(|served| served.stands_in);
+                match answer.granted || self.is_of_channel() || is_said {
                     true => text,
                     false => format!("{text}; showing the base lane"),
                 }

@@ -13,13 +13,15 @@ pub(crate) struct ServedLane {
     pub every: u64,
     /// Time between two rows of the node.
     lane_period: Nanos,
+    /// See [`khz_link::LaneOffer::stands_in`].
+    pub stands_in: bool,
 }
 
 impl ServedLane {
     /// The lane, for a reader that wants rows this far apart.
     pub fn of(lane: &Lane, period: Nanos) -> Self {
         let Lane { id, epoch, period: lane_period, .. } = *lane;
-        ServedLane { id, epoch, every: every(period, lane_period), lane_period }
+        ServedLane { id, epoch, every: every(period, lane_period), lane_period, stands_in: false }
     }
 
     /// True if both hand out the same rows of the same lane.
@@ -65,7 +67,7 @@ pub(crate) fn thinned(epoch: u64, every: u64) -> u64 {
 }
 
 /// One row of this many makes this period out of the lane's; a half is rounded down.
-pub(super) fn every(period: Nanos, lane: Nanos) -> u64 {
+pub(crate) fn every(period: Nanos, lane: Nanos) -> u64 {
     if lane == Nanos(0) || period <= lane {
         return 1;
     }

@@ -406,7 +406,7 @@ impl LinkState {
             node: node.clone(),
             up,
             left: self.state() == State::Left,
-            expected: self.is_expected || self.reports.expects().is_some(),
+            expected: self.is_expected || self.reports.expect(),
             heard,
             since,
             address: self.caller.map(|caller| caller.to_string()).or(address),
@@ -497,6 +497,11 @@ impl LinkState {
         self.reports.forget(source);
     }
 
+    /// This source is away. Its last word of the node counts until it says more.
+    pub fn source_is_away(&mut self, source: usize) {
+        self.reports.is_away(source);
+    }
+
     /// Why the node cannot be forgotten; `None` if it can.
     pub fn must_stay(&self) -> Option<String> {
         if self.is_up() {
@@ -508,10 +513,12 @@ impl LinkState {
         if self.connects > 0 || self.past.is_some() {
             return None;
         }
-        Some(match self.reports.expects() {
-            Some(hub) => format!("never seen, and expected by the setting `nodes` of hub {hub}"),
-            None => "never seen, and expected by the setting `nodes`".into(),
-        })
+        match self.reports.expects() {
+            Some(hub) => Some(format!("never seen, and expected by the setting `nodes` of hub {hub}")),
+            // Whoever expected it is away, perhaps for ever.
+            None if self.reports.expect() && !self.is_expected => None,
+            None => Some("never seen, and expected by the setting `nodes`".into()),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ struct Report {
     is_expected: bool,
     /// When the hub heard the node last, ns since 1970; `None`: never.
     heard: Option<i64>,
+    /// The hub is away: it was its last word.
+    is_away: bool,
 }
 
 /// What other hubs say of the node.
@@ -49,11 +51,14 @@ impl Reports {
             hub: hub.to_owned(),
             is_expected: status.expected,
             heard: kept.filter(|(old, new)| is_same(old, new)).map(|(old, _)| old).or(new_heard),
+            is_away: false,
         };
+        // A hub that was away may have started again without what it knew.
+        let heard_before = |before: &Report| !before.is_away && before.heard.is_some();
         let told = Told {
             is_news: before.as_ref().is_none_or(|before| before.is_expected != report.is_expected),
             counts: self.is_latest(&report, heard),
-            has_forgotten: report.heard.is_none() && before.is_some_and(|before| before.heard.is_some()),
+            has_forgotten: report.heard.is_none() && before.as_ref().is_some_and(heard_before),
         };
         match known {
             Some(at) => self.0[at] = report,
@@ -76,13 +81,27 @@ impl Reports {
         self.0.retain(|report| report.source != source);
     }
 
-    /// A hub that remembers the node.
-    pub fn remembers(&self) -> Option<&str> {
-        self.0.iter().find(|report| report.heard.is_some()).map(|report| report.hub.as_str())
+    /// The hub of this source is away. Its last word counts until it says more.
+    pub fn is_away(&mut self, source: usize) {
+        self.0.iter_mut().filter(|report| report.source == source).for_each(|report| report.is_away = true);
     }
 
-    /// A hub that expects the node.
+    /// True if some hub expects the node, or did so when it was heard last.
+    pub fn expect(&self) -> bool {
+        self.0.iter().any(|report| report.is_expected)
+    }
+
+    /// A hub that is there and remembers the node.
+    pub fn remembers(&self) -> Option<&str> {
+        self.there().find(|report| report.heard.is_some()).map(|report| report.hub.as_str())
+    }
+
+    /// A hub that is there and expects the node.
     pub fn expects(&self) -> Option<&str> {
-        self.0.iter().find(|report| report.is_expected).map(|report| report.hub.as_str())
+        self.there().find(|report| report.is_expected).map(|report| report.hub.as_str())
+    }
+
+    fn there(&self) -> impl Iterator<Item = &Report> {
+        self.0.iter().filter(|report| !report.is_away)
     }
 }

@@ -498,6 +498,21 @@ fn of_two_hubs_that_of_the_one_counts_which_heard_the_node_last() {
 }
 
 #[test]
+fn while_a_hub_below_is_away_a_node_that_it_expects_stays_missing_and_can_be_forgotten() {
+    let mut peer = Peer::new();
+    assert!(peer.node.link_mut().reported_by(0, "below", &listed(None, false, true)));
+    assert_eq!(peer.node.status(NOW).presence(), Presence::Missing);
+    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("of hub below")));
+    peer.node.link_mut().source_is_away(0);
+    assert_eq!(peer.node.status(NOW).presence(), Presence::Missing, "nobody has said otherwise");
+    assert_eq!(peer.node.link().must_stay(), None, "the hub may be away for ever");
+    assert!(!peer.node.link_mut().reported_by(0, "below", &listed(None, false, true)), "the same as before");
+    assert!(peer.node.link().must_stay().is_some());
+    peer.node.link_mut().forget_report(0);
+    assert_eq!(peer.node.status(NOW).presence(), Presence::Down, "its new list does not have the node");
+}
+
+#[test]
 fn a_node_that_the_other_hub_has_forgotten_can_be_forgotten_here() {
     let mut peer = Peer::new();
     assert!(peer.node.link_mut().reported_by(0, "below", &listed(Some(10), false, true)));

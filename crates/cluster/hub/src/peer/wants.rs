@@ -151,6 +151,7 @@ mod tests {
         next_row: 0,
         schema_bytes: 0,
         schema_hash: [0; 16],
+        stands_in: false,
     };
 
     /// A log that has the rows 0..1,000 and 1,200..1,300 of node n1, after a restart.

@@ -202,6 +202,7 @@ impl FeedLane {
             next_row,
             schema_bytes,
             schema_hash,
+            stands_in: followed.stands_in,
         }
         .put(out);
         self.is_offered = true;

@@ -10,6 +10,7 @@ mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
 pub(crate) mod random;
 mod reader;
+mod recorder;
 mod store;
 mod tape;
 pub(crate) mod trace;
@@ -28,6 +29,9 @@ const SEEDS: u64 = 100;
 
 /// The same for worlds whose hubs have logs.
 const STORED_SEEDS: u64 = 12;
+
+/// The same for worlds with recorders.
+const RECORDED_SEEDS: u64 = 40;
 
 /// The first `usual` seeds, or those that the environment names: `KHZ_HUB_SEED=7` is seed 7 alone, `KHZ_HUB_SEEDS=5000` the
 /// first 5,000, and `KHZ_HUB_SEEDS=724..5000` those from 724 to 4,999.
@@ -163,6 +167,21 @@ fn hubs_above_hubs_have_every_row_once_whatever_breaks_stands_still_or_moves() {
         }
         println!("{trouble:?}: {rows} rows");
         assert!(rows > 0 && gained > 0);
+    }
+}
+
+#[test]
+fn recordings_have_each_row_of_their_rate_once_wherever_node_and_recorder_go() {
+    for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
+        let mut rows = 0;
+        for seed in seeds(RECORDED_SEEDS) {
+            let mut world = World::tree(seed, trouble);
+            world.record();
+            rows += live(world).recorded;
+        }
+        println!("{trouble:?}: {rows} rows");
+        // A single world may have slow base lanes only.
+        assert!(seeds(RECORDED_SEEDS).count() < 20 || rows > 0);
     }
 }
 

@@ -14,11 +14,13 @@ use super::keeper::Keeper;
 use super::node::Node;
 use super::random::Random;
 use super::reader::Reader;
+use super::recorder::{Recorded, Recorder};
 use super::store::{Stored, numbers};
 use super::tape::{TapeLane, seed, value};
 use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
+use crate::cursor::{every, thinned};
 use crate::limits::GENERATIONS_MAX;
 use crate::node::BASE;
 use crate::query::HubQuery;
@@ -33,6 +35,12 @@ const TOP: usize = 3;
 
 /// A hub that stands still does so for at most this long, ns.
 const FROZEN_MAX: u64 = 4_000_000_000;
+
+/// In a tree: the hubs that nodes connect to. The root gets the nodes of the others from these, a row a second.
+const HUBS_OF_NODES: [usize; 3] = [LEAF, SIDE, ROOT];
+
+/// Rates of recorders, Hz: some divide the 10 Hz of a fast base lane, others do not.
+const RECORDED: [u64; 5] = [2, 3, 4, 5, 7];
 
 /// What selects only series that programs of before do not know.
 pub const OF_TYPES: &str = "level.*";
@@ -87,6 +95,9 @@ pub struct World {
     readers: Vec<Reader<Judge>>,
     /// In a tree: readers of hubs that want every row.
     keepers: Vec<Reader<Keeper>>,
+    /// Recorders at rates of their own, and where they go.
+    recorders: Vec<Recorder>,
+    moves: Random,
     /// The hubs above, those further down first.
     above: Vec<Above>,
     /// Until when hubs stand still.
@@ -174,6 +185,8 @@ impl World {
             agents: Vec::new(),
             readers,
             keepers,
+            recorders: Vec::new(),
+            moves: Random::new(seed ^ 0x4EC0),
             above: Vec::new(),
             faults,
             metrics,
@@ -239,6 +252,22 @@ impl World {
         self.channels = Some(Random::new(self.seed ^ 0xC4A2));
     }
 
+    /// From here on readers record between the hubs to which nodes connect, at rates up to that of a fast base lane.
+    pub fn record(&mut self) {
+        for (number, hz) in RECORDED.into_iter().enumerate() {
+            let hub = HUBS_OF_NODES[self.moves.below(3) as usize];
+            let period = Nanos(Nanos::SECOND.0 / hz);
+            self.recorders.push(Recorder::new(hub, period, 50 + number as u8, self.now));
+        }
+    }
+
+    /// A recorder goes to another hub, or connects again.
+    fn move_recorder(&mut self) {
+        let at = self.moves.below(self.recorders.len() as u64) as usize;
+        let hub = HUBS_OF_NODES[self.moves.below(3) as usize];
+        self.recorders[at].go_to(hub);
+    }
+
     /// The hubs have logs, and so much memory for the past. It comes before anything else.
     pub fn store(&mut self, history: ByteSize) {
         let removes = self.seed.is_multiple_of(2);
@@ -299,6 +328,18 @@ impl World {
             }
         }
         self.turn_keepers();
+        self.turn_recorders();
+    }
+
+    fn turn_recorders(&mut self) {
+        for at in 0..self.recorders.len() {
+            let recorder = &mut self.recorders[at];
+            if !recorder.turn(self.now, self.lag, &mut self.moves) {
+                let hub = recorder.hub;
+                recorder.go_to(hub);
+                assert!(self.stands_still(hub), "a hub is silent");
+            }
+        }
     }
 
     fn turn_keepers(&mut self) {
@@ -365,6 +406,11 @@ impl World {
                 reader.connect(wire, self.now);
             }
         }
+        for recorder in self.recorders.iter_mut().filter(|recorder| recorder.is_alone()) {
+            let wire = Wire::between(recorder.name(), recorder.hub);
+            self.hubs[recorder.hub].accept(&wire, VERSION, self.now);
+            recorder.connect(wire, self.now);
+        }
         for keeper in self.keepers.iter_mut().filter(|keeper| keeper.is_alone()) {
             let wire = Wire::between(keeper.name(), keeper.hub);
             self.hubs[keeper.hub].accept(&wire, keeper.version, self.now);
@@ -418,6 +464,9 @@ impl World {
             self.step();
             if events && self.random.once_in(18) {
                 self.happen();
+            }
+            if events && !self.recorders.is_empty() && self.moves.once_in(60) {
+                self.move_recorder();
             }
             if events && let Some(mut random) = self.renewals.take() {
                 if random.once_in(80) {
@@ -654,7 +703,16 @@ impl World {
     pub fn judge(&mut self) -> Outcome {
         // Hubs that stand still go on first.
         let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
+        for at in 0..self.recorders.len() {
+            // Where one of the nodes is at last.
+            let hub = self.agents[at % self.agents.len()].hub;
+            if hub != self.recorders[at].hub {
+                self.recorders[at].go_to(hub);
+            }
+        }
         self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
+        // The rows of blocks that are open come with the end.
+        self.recorders.iter_mut().for_each(|recorder| recorder.go_to(recorder.hub));
         let mut outcome = Outcome::default();
         self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
         for (number, agent) in self.agents.iter().enumerate() {
@@ -663,6 +721,7 @@ impl World {
                 outcome.stored_above += self.judge_store_above((number, agent), hub);
             }
             self.judge_keepers(agent);
+            outcome.recorded += self.judge_recorders(agent);
             if self.hubs[agent.hub].cluster.keeps_history() {
                 outcome.rows += self.judge_node((number, agent));
             }
@@ -872,6 +931,53 @@ impl World {
         }
     }
 
+    /// Of a node whose base lane has the rows of a recorder's rate, this has one lane, whatever hubs they were at; and if both are at the
+    /// same hub in the end, each row since it began, once. Tells how many.
+    fn judge_recorders(&self, agent: &Agent) -> u64 {
+        let (name, base) = (&*agent.node.name, &agent.node.writers[0]);
+        let base_period = khz_link::Lane::period(&base.lane);
+        let mut rows = 0;
+        for recorder in self.recorders.iter().filter(|recorder| recorder.period >= base_period) {
+            let every = every(recorder.period, base_period);
+            let epoch = if every == 1 { base.lane.epoch } else { thinned(base.lane.epoch, every) };
+            let of_node = recorder.recording.lanes.iter().filter(|((node, _), _)| node == name);
+            let epochs: Vec<u64> = of_node.map(|((_, epoch), _)| *epoch).collect();
+            let what = format!("{name}, one row of {every}, at a recorder of hub {}", recorder.hub);
+            assert!(epochs.iter().all(|known| *known == epoch), "{what}: {epochs:x?} and not {epoch:x}");
+            let gathered = |row: u64| Nanos(base.first.0 + row * every * base_period.0);
+            let Some(recorded) = recorder.recording.lanes.get(&(name.to_owned(), epoch)) else {
+                assert!(agent.hub != recorder.hub, "{what}: nothing");
+                continue;
+            };
+            let elsewhere = recorded.rows.iter().find(|&(&row, &time)| time != gathered(row));
+            assert_eq!(elsewhere, None, "{what}: gathered at another time");
+            if agent.hub == recorder.hub && self.trouble != Trouble::Forgets {
+                self.judge_recorded(recorded, &what, recorder.begun, gathered, base.rows() / every);
+            }
+            rows += recorded.rows.len() as u64;
+        }
+        rows
+    }
+
+    /// A recording has each row from its begin to the last one that the node has.
+    fn judge_recorded(
+        &self,
+        recorded: &Recorded,
+        what: &str,
+        begun: Nanos,
+        gathered: impl Fn(u64) -> Nanos,
+        written: u64,
+    ) {
+        let trouble = self.trouble;
+        assert_eq!((recorded.missing(), recorded.lost), (vec![], 0), "{trouble:?}: {what}");
+        let ends = recorded.rows.first_key_value().zip(recorded.rows.last_key_value());
+        let ((&first, _), (&last, _)) = ends.unwrap_or_else(|| panic!("{what}: no row"));
+        // Lanes that are offered within two seconds after it has subscribed begin there.
+        let late = Nanos(begun.0 + 2_300_000_000);
+        assert!(first == 0 || gathered(first - 1) < late, "{what}: it has none of the rows before {first}");
+        assert!(last + 20 > written, "{what}: {last} of {written} rows");
+    }
+
     /// The log of its hub has every row of its base lane, and each once if nothing has gone wrong and no segment was removed;
     /// tells how many.
     fn judge_store(&self, agent: &Agent, store: &Stored) -> u64 {
@@ -917,6 +1023,8 @@ pub struct Outcome {
     pub too_old: u64,
     /// Those that came through the hub below.
     pub of_channels_above: u64,
+    /// Rows that recorders have of nodes whose base lane is fast.
+    pub recorded: u64,
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,

@@ -84,6 +84,7 @@ mod tests {
                 next_row,
                 schema_bytes: 0,
                 schema_hash: [0; 16],
+                stands_in: false,
             };
             let HeldRows { held, certain, .. } = of(&cluster, node, &offer);
             (held.from, held.ranges, certain)

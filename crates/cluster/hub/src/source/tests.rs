@@ -27,6 +27,7 @@ const OFFER: LaneOffer<'static> = LaneOffer {
     next_row: 0,
     schema_bytes: 1,
     schema_hash: [0; 16],
+    stands_in: false,
 };
 
 /// A schema of these instances.

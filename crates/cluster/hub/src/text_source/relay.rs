@@ -129,6 +129,7 @@ impl Node {
             next_row: 0,
             schema_bytes: 0,
             schema_hash: [0; 16],
+            stands_in: false,
         };
         if follower.offered(&key, &offer).is_none() {
             return Err(Problem::Said(format!("there is no room for its node {name}")));

@@ -332,6 +332,7 @@ impl Node {
             next_row: self.encoder.rows(),
             schema_bytes: schema.len() as u64,
             schema_hash,
+            stands_in: false,
         }
         .put(&mut self.out);
         self.send();

@@ -107,6 +107,11 @@ pub enum Event {
         /// Which.
         lane: Arc<LaneKey>,
     },
+    /// A lane of a node was not taken: it has a row a second in place of faster ones ([`LaneSink::declined`]).
+    Declined {
+        /// Which node.
+        node: String,
+    },
     /// The hub knows a node; part of the list of nodes ([`crate::driver::Following::roster`]).
     Node {
         /// Which.
@@ -313,6 +318,10 @@ impl LaneSink for EventSink {
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         self.offered(lane, offer);
+    }
+
+    fn declined(&mut self, lane: &LaneKey) {
+        self.push(Event::Declined { node: lane.node.clone() });
     }
 
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {

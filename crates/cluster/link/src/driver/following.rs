@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use khz_model::{ChannelTerms, Interest, Nanos, Pattern};
+use khz_model::{ChannelTerms, Interest, Nanos, NodeStatus, Pattern};
 
 use crate::dial::{HubName, Identity};
 use crate::driver::Shared;
@@ -110,6 +110,16 @@ impl Requests {
         let mut all = self.subscriptions.iter().flat_map(|known| &known.patterns);
         let is_idle = self.subscriptions.is_empty() && self.texts.is_empty();
         is_idle || all.any(|pattern| pattern.matches_node(node)) || self.texts.follows(node)
+    }
+
+    /// True if the hub that says this of a node has its rows as they are wanted. Of a node that comes through another hub it has a row a
+    /// second.
+    pub fn are_served(&self, status: &NodeStatus) -> bool {
+        let is_direct = status.hub.is_some();
+        let is_fast =
+            |known: &&Subscription| known.period < Nanos::SECOND && known.channel.is_none() && !known.past;
+        let mut fast = self.subscriptions.iter().filter(is_fast).flat_map(|known| &known.patterns);
+        status.up && (is_direct || !fast.any(|pattern| pattern.matches_node(status.node.as_str())))
     }
 }
 

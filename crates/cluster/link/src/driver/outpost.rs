@@ -88,7 +88,8 @@ impl LaneSink for Scout {
     fn answered(&mut self, _: &Told<'_>) {}
     fn closed(&mut self, _: &LaneKey) {}
     fn node(&mut self, status: &NodeStatus) {
-        if status.up && lock(&self.requests).follows(status.node.as_str()) {
+        let requests = lock(&self.requests);
+        if requests.follows(status.node.as_str()) && requests.are_served(status) {
             self.up.insert(status.node.as_str().to_owned());
         }
     }

@@ -56,9 +56,9 @@ impl NodeList {
         (std::mem::replace(&mut self.is_sent, is_wanted) != is_wanted).then_some(is_wanted)
     }
 
-    /// A node that the reader follows.
-    fn take(&mut self, status: &NodeStatus) {
-        match status.up {
+    /// A node that the reader follows, and whether it gets its rows here.
+    fn take(&mut self, status: &NodeStatus, is_served: bool) {
+        match is_served {
             true => drop(self.up.insert(status.node.as_str().to_owned())),
             false => self.lacks = true,
         }
@@ -106,6 +106,9 @@ impl<S: LaneSink> LaneSink for PresentSink<'_, S> {
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         self.sink.changed(lane, offer);
     }
+    fn declined(&mut self, lane: &LaneKey) {
+        self.sink.declined(lane);
+    }
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         self.sink.schema(lane, generation, offset, bytes);
     }
@@ -128,8 +131,11 @@ impl<S: LaneSink> LaneSink for PresentSink<'_, S> {
         self.sink.closed(lane);
     }
     fn node(&mut self, status: &NodeStatus) {
-        if self.nodes.looks && lock(self.requests).follows(status.node.as_str()) {
-            self.nodes.take(status);
+        if self.nodes.looks {
+            let requests = lock(self.requests);
+            if requests.follows(status.node.as_str()) {
+                self.nodes.take(status, requests.are_served(status));
+            }
         }
         if self.nodes.shown == Shown::Yes {
             self.sink.node(status);

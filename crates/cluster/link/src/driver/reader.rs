@@ -113,7 +113,8 @@ impl<S> Reader<S> {
             next_count: Nanos(0),
             told: BTreeMap::new(),
         });
-        Reader { choice, ..self }
+        let end = if choice.is_some() { self.end.among_hubs() } else { self.end };
+        Reader { choice, end, ..self }
     }
 
     /// The same as an outpost, which wants the list of nodes while this is true.

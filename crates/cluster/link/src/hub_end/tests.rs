@@ -84,6 +84,7 @@ pub(super) fn offer() -> Vec<u8> {
         next_row: 20,
         schema_bytes: 100,
         schema_hash: [0; 16],
+        stands_in: false,
     };
     let mut out = Vec::new();
     offer.put(&mut out);

@@ -91,6 +91,7 @@ fn every_message_reads_as_it_was_said() {
         next_row: 6,
         schema_bytes: 7,
         schema_hash: [8; 16],
+        stands_in: false,
     };
     check(&|out| offer.put(out), Frame::Lane(offer.clone()));
     check(&|out| leave(out, 3), Frame::Leave { lane: 3 });

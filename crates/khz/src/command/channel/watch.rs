@@ -64,7 +64,7 @@ pub struct ChannelWatchFlags {
 pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = crate::command::plan(flags.whom.settings.over(outer))?;
     let until = flags.duration.and_then(|span| Instant::now().checked_add(span.into()));
-    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past: false };
+    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past: false, asked: None };
     let mut rows = flags.whom.target.channel_rows(&plan, &flags.name, watch.left())?.until(until);
     let next = move || rows.next();
     if flags.exec.is_empty() {

@@ -1,7 +1,7 @@
 //! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
 //! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,15 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
+use khz_model::fold::fold;
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
-use khz_model::{ChannelName, Interest, Nanos, Pattern};
+use khz_model::{ChannelName, Interest, Nanos, Pattern, Rate, Rounding};
 use khz_record::{RecordError, Recorder};
 
 use super::elsewhere::{Elsewhere, by_hub};
 use super::unseen::Unseen;
 use crate::show::outcome::{Failure, sentence};
+use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -31,6 +33,14 @@ const PASSED_ON: Duration = Duration::from_millis(50);
 /// How a hub's remark begins if patterns name nodes that it does not know.
 pub const NOBODY: &str = "no node is called";
 
+/// What is wrong with nodes that are at none of the hubs themselves.
+pub fn came_through(nodes: &BTreeSet<String>) -> String {
+    format!(
+        "{}: no rows at this rate through another hub, only one a second; name the hub to which the nodes connect, or record at 1Hz",
+        printable(&fold(nodes))
+    )
+}
+
 /// A hub and the rows that it sends.
 pub struct HubRows {
     /// There are several hubs.
@@ -40,6 +50,8 @@ pub struct HubRows {
     pub(super) interest: u32,
     /// Gathered rows have come after this time.
     pub(super) flush: Duration,
+    /// What is said of other rates than the requested one; `None` of past rows, and of a channel.
+    rounding: Option<Rounding>,
     /// The channel whose rows they are; `None`: series as nodes gather them.
     channel: Option<ChannelName>,
     /// The number of each lane in the recording.
@@ -68,6 +80,8 @@ pub struct HubRows {
     unseen: Unseen,
     /// Nodes that are at another one of the hubs.
     elsewhere: Elsewhere,
+    /// Nodes that came through another hub, with a row a second in place of faster ones.
+    declined: BTreeSet<String>,
     /// The last remark about each node and about the connection, by what the remark begins with.
     remarks: HashMap<String, String>,
 }
@@ -102,6 +116,7 @@ impl HubRows {
             following,
             events,
             interest: number,
+            rounding: (past.is_none() && interest.channel.is_none()).then(|| Rounding::new(interest.rate)),
             channel: interest.channel.as_ref().map(|channel| channel.name.clone()),
             flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
             lanes: HashMap::new(),
@@ -119,6 +134,7 @@ impl HubRows {
             began_at,
             unseen: Unseen::default(),
             elsewhere: Elsewhere::default(),
+            declined: BTreeSet::new(),
             remarks: HashMap::new(),
         };
         match hub.channel {
@@ -181,8 +197,14 @@ impl HubRows {
                 break;
             }
         }
+        let declined = |event: &Event| match event {
+            Event::Declined { node } => Some(node.clone()),
+            _ => None,
+        };
+        let through: BTreeSet<String> = self.early.iter().filter_map(declined).collect();
         match (!nodes.is_empty(), problem) {
             (true, _) => Ok(()),
+            (false, _) if !through.is_empty() => Err(Failure::work(came_through(&through))),
             (false, Some(problem)) => Err(Failure::work(problem)),
             (false, None) => Err(Failure::work(
                 "no row has come for these patterns: `khz nodes` says which nodes are up, `khz catalog` what there is",
@@ -293,6 +315,10 @@ impl HubRows {
                 self.remarks.clear();
                 Ok(())
             }
+            Event::Declined { node } => {
+                self.declined.insert(node);
+                Ok(())
+            }
             Event::Elsewhere { nodes } => {
                 self.elsewhere.are(nodes, Instant::now());
                 Ok(())
@@ -305,6 +331,13 @@ impl HubRows {
         by_hub(self.elsewhere.nodes().iter().filter(|(node, _)| !self.nodes.contains(*node)))
     }
 
+    /// Nodes that came through another hub all the time, and were at none of the hubs.
+    pub fn never_direct(&self) -> BTreeSet<String> {
+        let is_nowhere =
+            |node: &&String| !self.nodes.contains(*node) && !self.elsewhere.nodes().contains_key(*node);
+        self.declined.iter().filter(is_nowhere).cloned().collect()
+    }
+
     fn lane(
         &mut self,
         lane: Arc<LaneKey>,
@@ -312,6 +345,7 @@ impl HubRows {
         next_row: u64,
         recorder: &mut Recorder,
     ) -> Result<(), RecordError> {
+        self.remark_rate(period);
         let next = self.lanes.len() as u32 + 1;
         let number = *self.lanes.entry(lane.clone()).or_insert(next);
         self.unseen.offered(&lane, next_row);
@@ -327,6 +361,14 @@ impl HubRows {
         recorder.lane(&head)?;
         self.open.insert(lane);
         Ok(())
+    }
+
+    /// Says that rows come at another rate, and why.
+    fn remark_rate(&mut self, period: Nanos) {
+        let rounding = self.rounding.as_mut().zip(Rate::from_period(period));
+        if let Some(text) = rounding.and_then(|(rounding, rate)| rounding.news(rate)) {
+            self.remark(text);
+        }
     }
 
     /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.

@@ -8,7 +8,7 @@ use khz_trust::ClientFiles;
 
 use super::flags::RecordFlags;
 use super::hub_end::Ending;
-use super::hub_rows::{HubRows, NOBODY};
+use super::hub_rows::{HubRows, NOBODY, came_through};
 use super::node_rows::NodeRows;
 use crate::config::Plan;
 use crate::config::addresses::{HubAddress, hub_addresses};
@@ -86,7 +86,12 @@ impl Absent {
             let were = if count == 1 { "was" } else { "were" };
             crate::show::table::remark!("{nodes} {were} at {hub} and not at the recorder's hub: no rows");
         }
-        let has_misses = !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty();
+        let through = hub.never_direct();
+        if !through.is_empty() {
+            crate::show::table::remark!("{}", came_through(&through));
+        }
+        let has_misses =
+            !unknown.is_empty() || !unmatched.is_empty() || !elsewhere.is_empty() || !through.is_empty();
         Absent { missing, has_misses }
     }
 

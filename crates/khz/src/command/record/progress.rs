@@ -80,7 +80,7 @@ impl Progress {
         if counts.files > 1 {
             line.push_str(&format!(" in {} files", counts.files));
         }
-        if let Some(text) = self.asked.and_then(|asked| slowed(asked, counts.periods?)) {
+        if let Some(text) = self.asked.and_then(|asked| other_rates(asked, counts.periods?)) {
             line.push_str(&format!(", {text}"));
         }
         for text in lacking(&counts.missing) {
@@ -97,11 +97,12 @@ impl Progress {
     }
 }
 
-/// The rates of the rows, where they are slower than asked. Why they are was said when it was known: a node may be at its CPU
-/// ceiling, or come through another hub at its base rate.
-fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
+/// The rates of the rows, where they are others than asked. Why they are was said when it was known: a node may be at its CPU
+/// ceiling, come through another hub at its base rate, or have a base rate that is no multiple.
+fn other_rates(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
-    slowest.is_slowed_from(asked).then(|| match fastest == slowest {
+    let is_other = |rate: Rate| rate.is_slowed_from(asked) || rate.rounded_from(asked).is_some();
+    (is_other(slowest) || is_other(fastest)).then(|| match fastest == slowest {
         true => format!("{} instead of {asked}", slowest.often()),
         false => format!("{} to {} instead of {asked}", fastest.often(), slowest.often()),
     })
@@ -140,11 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_below_the_one_that_was_asked_for_are_named_without_a_guess_at_the_reason() {
+    fn other_rates_than_the_one_that_was_asked_for_are_named_without_a_guess_at_the_reason() {
         let asked = Rate::from_hz(20).unwrap();
         let (second, tick) = (Nanos::SECOND, asked.period());
-        assert_eq!(slowed(asked, (second, second)).unwrap(), "at 1Hz instead of 20Hz");
-        assert_eq!(slowed(asked, (tick, second)).unwrap(), "at 20Hz to at 1Hz instead of 20Hz");
-        assert_eq!(slowed(asked, (tick, tick)), None);
+        assert_eq!(other_rates(asked, (second, second)).unwrap(), "at 1Hz instead of 20Hz");
+        assert_eq!(other_rates(asked, (tick, second)).unwrap(), "at 20Hz to at 1Hz instead of 20Hz");
+        assert_eq!(other_rates(asked, (tick, tick)), None);
+        let third = Rate::from_hz(30).unwrap().period();
+        assert_eq!(other_rates(asked, (third, third)).unwrap(), "at 30Hz instead of 20Hz");
     }
 }

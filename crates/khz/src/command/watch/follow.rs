@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use khz_ask::{Column, Piece, Row};
 use khz_model::fold::fold;
-use khz_model::{Misses, Nanos, Notice, Presence, Rate, RowNumber};
+use khz_model::{Misses, Nanos, Notice, Presence, Rate, Rounding, RowNumber};
 
 use super::outage::{Counted, Outage};
 use super::printer::{Change, Line, Printer};
@@ -29,6 +29,8 @@ pub struct Watch {
     pub until: Option<Instant>,
     /// What is shown is the past, which ends.
     pub is_past: bool,
+    /// The rate that was requested; `None`: rows come at any time.
+    pub asked: Option<Rate>,
 }
 
 /// Groups of nodes whose last notice is remembered, so that it is not printed twice. Notices about more groups are not
@@ -107,6 +109,8 @@ struct Follower<'a, P, W> {
     printed: u64,
     /// The last notice about each group of nodes.
     notices: HashMap<String, String>,
+    /// What is said of other rates than the requested one.
+    rounding: Option<Rounding>,
     /// Nodes that refuse the channel, so far as the present stream has said.
     refused: BTreeSet<String>,
     /// What nobody had when the stream began.
@@ -191,6 +195,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             nodes,
             printed: 0,
             notices,
+            rounding: watch.asked.map(Rounding::new),
             refused,
             misses,
             outage,
@@ -202,7 +207,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
     /// Takes one piece of the stream; true when it had the last row to print.
     fn take(&mut self, piece: Piece) -> io::Result<bool> {
         match piece {
-            Piece::Columns { node, rate, columns } => self.columns(node, rate, columns),
+            Piece::Columns { node, rate, columns } => self.columns(node, rate, columns)?,
             Piece::Rows { node, lost, rows, last } => return self.rows(&node, lost, &rows, last),
             Piece::Misses(misses) => self.misses(misses)?,
             Piece::Notice { nodes, text, is_refusal } => {
@@ -248,13 +253,24 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
     }
 
     /// Columns that were there before keep their rates, and the node its lost rows.
-    fn columns(&mut self, name: String, rate: String, columns: Vec<Column>) {
+    fn columns(&mut self, name: String, rate: String, columns: Vec<Column>) -> io::Result<()> {
+        self.remark_rate(&rate)?;
         if let Some(node) = self.nodes.get_mut(&name) {
             node.rates.change(&node.columns, &columns);
             (node.columns, node.rate) = (columns, rate);
         } else {
             let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
             self.nodes.insert(name, Node::new(columns, rate, rates));
+        }
+        Ok(())
+    }
+
+    /// Says once for each rate that rows come at that one, and why.
+    fn remark_rate(&mut self, rate: &str) -> io::Result<()> {
+        let rounding = self.rounding.as_mut().zip(rate.parse().ok());
+        match rounding.and_then(|(rounding, rate)| rounding.news(rate)) {
+            Some(text) => self.remark(&text),
+            None => Ok(()),
         }
     }
 

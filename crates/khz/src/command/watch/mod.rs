@@ -110,7 +110,8 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let is_past = flags.from.is_some();
-    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past };
+    let asked = (!is_past).then_some(interest.rate);
+    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past, asked };
     if let Some(from) = &flags.from {
         let span = Span::of(from, flags.to.as_deref())?;
         let replay = Replay::new(&flags.target, &plan, interest.patterns, span, flags.speed)?;

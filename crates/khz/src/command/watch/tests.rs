@@ -258,6 +258,18 @@ fn several_nodes_are_rows_of_one_screen_and_a_notice_is_printed_once() {
 }
 
 #[test]
+fn that_rows_come_at_another_rate_than_requested_is_said_once() {
+    let mut remarks = Vec::new();
+    let mut pieces = two_nodes().into_iter().filter(|piece| !matches!(piece, Piece::Notice { .. }));
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let watch = Watch { asked: Some("7Hz".parse().unwrap()), ..Watch::default() };
+    let _ = watch.follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
+    let said = String::from_utf8(remarks).unwrap();
+    assert!(said.starts_with("khz: rows come at 10Hz instead of 7Hz: up to its base rate"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn a_notice_is_printed_again_after_another_one() {
     let notice =
         |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned(), is_refusal: false };

@@ -227,6 +227,7 @@ fn subscription_of(event: &Event) -> Option<u32> {
         | Event::Down { .. }
         | Event::Node { .. }
         | Event::Nodes
+        | Event::Declined { .. }
         | Event::Elsewhere { .. } => None,
     }
 }

@@ -48,6 +48,7 @@ impl Publisher {
             next_row: 0,
             schema_bytes: schema.len() as u64,
             schema_hash: [0; 16],
+            stands_in: false,
         }
         .put(&mut out);
         let piece = put::open_schema(&mut out, 1, 1, 0);

@@ -23,7 +23,7 @@ pub const METRICS_MAX: usize = 16_384;
 /// The largest text of a metric that is neither its name nor the name of a label: help, origin, label values.
 pub const TEXT_BYTES_MAX: usize = 2_048;
 /// The most fixed labels of one metric's exposition.
-pub const LABELS_MAX: usize = 16;
+pub const FIXED_LABELS_MAX: usize = 16;
 /// The largest instance without labels: a kernel's name of 255 bytes, each of which may be written as `\xFF`.
 pub const INSTANCE_BYTES_MAX: usize = khz_model::name::INSTANCE_MAX * 4;
 
@@ -62,7 +62,7 @@ mod tests {
             ("body of a record", format!("{} KiB", RECORD_BYTES_MAX >> 10)),
             ("name, flat name and other words", format!("{METRIC_NAME_MAX} bytes")),
             ("help, origin, label values", format!("{} bytes", with_commas(TEXT_BYTES_MAX))),
-            ("labels of a metric", with_commas(LABELS_MAX)),
+            ("labels of a metric", with_commas(FIXED_LABELS_MAX)),
             ("instance without labels", format!("{} bytes", with_commas(INSTANCE_BYTES_MAX))),
             ("labels of an instance, or of a reading", format!("{}, with ", khz_model::labels::LABELS_MAX)),
         ] {
@@ -342,7 +342,7 @@ mod tests {
         long.help = "x".repeat(TEXT_BYTES_MAX + 1).into();
         refused(&with_metric_body(&body_of(&long)), "bytes in a text of the schema");
         long.help = "".into();
-        long.exposition.labels = vec![("a".into(), "b".into()); LABELS_MAX + 1].into();
+        long.exposition.labels = vec![("a".into(), "b".into()); FIXED_LABELS_MAX + 1].into();
         refused(&with_metric_body(&body_of(&long)), "labels of one metric");
         let mut instance = vec![0, 1];
         fields::put_text(&mut instance, &"x".repeat(INSTANCE_BYTES_MAX + 1));

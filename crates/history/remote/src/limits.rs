@@ -9,7 +9,7 @@ pub const SERIES_MAX: usize = 1 << 19;
 /// Samples in a message: each takes eleven bytes or more.
 pub const SAMPLES_MAX: usize = 1 << 23;
 /// Labels in a message.
-pub const LABELS_MAX: usize = 1 << 23;
+pub const MESSAGE_LABELS_MAX: usize = 1 << 23;
 
 /// Queries in a request to read. Prometheus sends one.
 pub const QUERIES_MAX: usize = 16;

@@ -6,8 +6,8 @@ use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
 use crate::RemoteError;
 use crate::limits::{
-    LABELS_MAX, MATCHER_BYTES_MAX, MATCHERS_MAX, PACKED_BYTES_MAX, QUERIES_MAX, SAMPLES_MAX, SERIES_MAX,
-    UNPACKED_BYTES_MAX,
+    MATCHER_BYTES_MAX, MATCHERS_MAX, MESSAGE_LABELS_MAX, PACKED_BYTES_MAX, QUERIES_MAX, SAMPLES_MAX,
+    SERIES_MAX, UNPACKED_BYTES_MAX,
 };
 use crate::message::{ReadRequest, ReadResponse, WriteRequest};
 
@@ -153,7 +153,7 @@ impl Counts {
             (1, Field::Bytes(series)) => {
                 count(&mut self.series, SERIES_MAX, "series")?;
                 each_field(series, |field, _| match field {
-                    1 => count(&mut self.labels, LABELS_MAX, "labels"),
+                    1 => count(&mut self.labels, MESSAGE_LABELS_MAX, "labels"),
                     2 => count(&mut self.samples, SAMPLES_MAX, "samples"),
                     _ => Ok(()),
                 })

@@ -15,7 +15,7 @@ mod newest;
 mod node;
 mod points;
 mod rows;
-mod segments;
+mod slices;
 mod strand;
 mod unpacked;
 

@@ -11,7 +11,7 @@ pub const GROUPS_MAX: usize = 10_000;
 /// Rules of all files together: each is evaluated at each interval of its group.
 pub const RULES_MAX: usize = 50_000;
 /// Labels of a rule, and annotations of a rule: each is expanded for each alert.
-pub const LABELS_MAX: usize = 64;
+pub const RULE_LABELS_MAX: usize = 64;
 /// Bytes of the name of a group, a rule or a label.
 pub const NAME_BYTES_MAX: usize = 1 << 10;
 /// Lists and maps within each other in a YAML file: a rule file needs five.

@@ -65,7 +65,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("series of a message", numbers![count(remote::SERIES_MAX as u64)]),
         (
             "samples of a message, and labels",
-            numbers![count(remote::SAMPLES_MAX as u64), count(remote::LABELS_MAX as u64)],
+            numbers![count(remote::SAMPLES_MAX as u64), count(remote::MESSAGE_LABELS_MAX as u64)],
         ),
         ("queries of a request to read", numbers![count(remote::QUERIES_MAX as u64)]),
         (

@@ -16,7 +16,7 @@ pub const ALTERNATIVES_MAX: usize = 64;
 pub const TEXT_BYTES: usize = 1 << 10;
 
 /// Labels of a grouping or a matching.
-pub const LABELS_MAX: usize = 32;
+pub const GROUPING_LABELS_MAX: usize = 32;
 
 /// Bytes of a plan.
 pub const PLAN_BYTES: usize = 16 << 10;

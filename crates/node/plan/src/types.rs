@@ -3,7 +3,9 @@
 use khz_model::Nanos;
 
 use crate::error::{PlanError, most};
-use crate::limits::{ALTERNATIVES_MAX, CONDITIONS_MAX, LABELS_MAX, STEPS_MAX, TEXT_BYTES, WINDOW_MAX};
+use crate::limits::{
+    ALTERNATIVES_MAX, CONDITIONS_MAX, GROUPING_LABELS_MAX, STEPS_MAX, TEXT_BYTES, WINDOW_MAX,
+};
 use crate::plan::{Grouping, Plan, Selector, Step, StepId, Test};
 
 /// What a step gives.
@@ -52,7 +54,7 @@ impl Plan {
                         return wrong("uses a step that comes later");
                     }
                     check_grouping(&combine.matching.grouping)?;
-                    most("labels", combine.matching.include.len(), LABELS_MAX)?;
+                    most("labels", combine.matching.include.len(), GROUPING_LABELS_MAX)?;
                     combine.matching.include.iter().try_for_each(|label| text(label))?;
                 }
                 Step::Aggregate(aggregate) => {
@@ -122,7 +124,7 @@ fn check_selector(selector: &Selector) -> Result<(), PlanError> {
 }
 
 fn check_grouping(grouping: &Grouping) -> Result<(), PlanError> {
-    most("labels", grouping.labels.len(), LABELS_MAX)?;
+    most("labels", grouping.labels.len(), GROUPING_LABELS_MAX)?;
     grouping.labels.iter().try_for_each(|label| text(label))
 }
 

@@ -4,7 +4,9 @@ use khz_block::varint;
 use khz_model::Nanos;
 
 use crate::error::PlanError;
-use crate::limits::{ALTERNATIVES_MAX, CONDITIONS_MAX, LABELS_MAX, PLAN_BYTES, STEPS_MAX, TEXT_BYTES};
+use crate::limits::{
+    ALTERNATIVES_MAX, CONDITIONS_MAX, GROUPING_LABELS_MAX, PLAN_BYTES, STEPS_MAX, TEXT_BYTES,
+};
 use crate::plan::{
     Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,
     Selector, Step, StepId, Test,
@@ -354,7 +356,7 @@ impl<'a> Reader<'a> {
         let (left, right) = (self.id()?, self.id()?);
         let many = self.byte()?;
         let (many, grouping) = (self.of(&MANY, many)?, self.grouping()?);
-        let include = self.list("labels", LABELS_MAX, Self::text)?;
+        let include = self.list("labels", GROUPING_LABELS_MAX, Self::text)?;
         Ok(Combine { operator, is_bool, matching: Matching { grouping, many, include }, left, right })
     }
 
@@ -378,7 +380,10 @@ impl<'a> Reader<'a> {
     }
 
     fn grouping(&mut self) -> Result<Grouping, PlanError> {
-        Ok(Grouping { is_without: self.flag()?, labels: self.list("labels", LABELS_MAX, Self::text)? })
+        Ok(Grouping {
+            is_without: self.flag()?,
+            labels: self.list("labels", GROUPING_LABELS_MAX, Self::text)?,
+        })
     }
 
     pub fn over(&mut self) -> Result<Over, PlanError> {

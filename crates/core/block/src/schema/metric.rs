@@ -9,7 +9,7 @@ use khz_model::name::{METRIC_NAME_MAX, is_metric_name};
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit, ValueType};
 
 use super::fields::{Fields, put_text};
-use super::{CONSTANT, LABELS_MAX, TEXT_BYTES_MAX};
+use super::{CONSTANT, FIXED_LABELS_MAX, TEXT_BYTES_MAX};
 use crate::{BlockError, varint};
 
 /// Appends the body of the metric's record, without its value type.
@@ -79,7 +79,7 @@ fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {
     let help = Some(sentence(fields)?).filter(|help| !help.is_empty());
     let instance_label = word(fields)?;
     let count = fields.number()?;
-    let count = fields.within(count, LABELS_MAX, "labels of one metric")?;
+    let count = fields.within(count, FIXED_LABELS_MAX, "labels of one metric")?;
     let mut labels = Vec::with_capacity(count);
     for _ in 0..count {
         let label = word(fields)?.ok_or_else(|| fields.damaged("a label has no name"))?;

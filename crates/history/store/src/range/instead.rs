@@ -6,7 +6,7 @@ use crate::layout::Key;
 use crate::range::HOUR;
 use crate::range::answer::Asked;
 use crate::range::points::{add, points_of};
-use crate::range::segments::Segment;
+use crate::range::slices::Slice;
 use crate::range::strand::{SeriesList, Strand};
 use crate::sums::Sums;
 
@@ -47,10 +47,10 @@ impl Instead {
         let Ok(mut sums) = Sums::new(key.format.value_type, from, (from, to), self.width) else {
             return Default::default();
         };
-        let (segment, mut labels) = (Segment { from: from.0, to: to.0, source: 0 }, Vec::new());
+        let (slice, mut labels) = (Slice { from: from.0, to: to.0, source: 0 }, Vec::new());
         for stretch in &self.strand.stretches {
             let content = stretch.joined.column(key, &mut asked.damage);
-            add(&mut sums, &content, &stretch.joined.times.at, &segment);
+            add(&mut sums, &content, &stretch.joined.times.at, &slice);
             labels.extend(content.labels().iter().cloned());
         }
         (points_of(&sums), labels)

@@ -1,5 +1,5 @@
 //! What series did in each of some buckets of time: node by node, series by series. Roll-ups answer where they can
-//! (`segments.rs`), so that weeks take some thousand summaries of a series, not its million values.
+//! (`slices.rs`), so that weeks take some thousand summaries of a series, not its million values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::live::LiveRows;
-use crate::range::segments::{Available, Rolled, Segment};
+use crate::range::slices::{Available, Rolled, Slice};
 use crate::range::strand::{SeriesList, Strand, Strip};
 use crate::shelf::Tier;
 use crate::summary::{Summary, Total};
@@ -81,8 +81,8 @@ struct NodePoints {
     /// Rows, then roll-ups, finest first.
     strands: Vec<Strand>,
     /// What answers for numbers, and what for everything else: roll-ups have only the last labels of each bucket.
-    numbers: Vec<Segment>,
-    others: Vec<Segment>,
+    numbers: Vec<Slice>,
+    others: Vec<Slice>,
     series: IntoIter<(Key, Series)>,
 }
 
@@ -171,15 +171,15 @@ impl PointsAnswer {
         for rows in &live {
             available.live.extend(rows.instants().iter().map(|time| time - time % HOUR));
         }
-        let numbers = available.segments(from.0, to.0, true);
-        let others = available.segments(from.0, to.0, false);
+        let numbers = available.slices(from.0, to.0, true);
+        let others = available.slices(from.0, to.0, false);
         let mut series = SeriesList::default();
         // Labels are rare: only where some are asked for, all rows are needed.
         strands.iter().for_each(|strand| self.asked.select(&node, strand.strips(), &mut series));
         live.iter().for_each(|rows| series.add(rows.selected()));
         let has_labels = series.has(|series| !is_number(series.metric.value_type));
         let needed = numbers.iter().chain(others.iter().filter(|_| has_labels));
-        let hours: BTreeSet<u64> = needed.filter(|segment| segment.source == 0).flat_map(hours_of).collect();
+        let hours: BTreeSet<u64> = needed.filter(|slice| slice.source == 0).flat_map(hours_of).collect();
         let known = self.asked.damage.len();
         strands[0] = self.raw(&node, hours.iter().copied(), &live);
         let of_node: BTreeSet<u64> = self.asked.damage[known..].iter().filter_map(hour_of).collect();
@@ -190,7 +190,7 @@ impl PointsAnswer {
         let live: usize = live.iter().map(|rows| rows.held()).sum();
         self.asked.hold(held + live)?;
         let series = series.sorted().into_iter();
-        let [numbers, others] = [true, false].map(|may_fit| available.segments(from.0, to.0, may_fit));
+        let [numbers, others] = [true, false].map(|may_fit| available.slices(from.0, to.0, may_fit));
         Ok(Some(NodePoints { node, available, strands, numbers, others, series }))
     }
 
@@ -206,9 +206,9 @@ impl PointsAnswer {
     }
 }
 
-/// The hours that a segment touches.
-fn hours_of(segment: &Segment) -> impl Iterator<Item = u64> + use<> {
-    let Segment { from, to, .. } = *segment;
+/// The hours that a slice touches.
+fn hours_of(slice: &Slice) -> impl Iterator<Item = u64> + use<> {
+    let Slice { from, to, .. } = *slice;
     std::iter::successors(Some(from - from % HOUR), |hour| hour.checked_add(HOUR))
         .take_while(move |hour| *hour < to)
 }
@@ -237,23 +237,23 @@ impl NodePoints {
         grid: Grid,
     ) -> Result<(Vec<RangePoint>, Vec<Labels>), QueryError> {
         let may_fit = is_number(key.format.value_type);
-        let segments = if may_fit { &self.numbers } else { &self.others };
+        let slices = if may_fit { &self.numbers } else { &self.others };
         let mut damaged = BTreeSet::new();
-        let found = self.sums(key, segments, asked, grid, &mut damaged)?;
+        let found = self.sums(key, slices, asked, grid, &mut damaged)?;
         if damaged.is_empty() {
             return Ok(found);
         }
         // Roll-ups answer for the hours whose rows are damaged.
         let available = self.available.clone().without(&damaged);
-        let segments = available.segments(asked.from.0, asked.to.0, may_fit);
-        self.sums(key, &segments, asked, grid, &mut damaged)
+        let slices = available.slices(asked.from.0, asked.to.0, may_fit);
+        self.sums(key, &slices, asked, grid, &mut damaged)
     }
 
-    /// What a series did in these segments; notes the hours whose rows of it are damaged.
+    /// What a series did in these slices; notes the hours whose rows of it are damaged.
     fn sums(
         &self,
         key: &Key,
-        segments: &[Segment],
+        slices: &[Slice],
         asked: &mut Asked,
         grid: Grid,
         damaged: &mut BTreeSet<u64>,
@@ -262,16 +262,16 @@ impl NodePoints {
         let sums = Sums::new(value_type, Nanos(grid.origin), (asked.from, asked.to), Nanos(grid.width));
         let mut sums = sums.map_err(|_| QueryError::RangeTooFine { limit: BUCKETS_MAX as u64 })?;
         let mut labels = Vec::new();
-        // The stretch that was unpacked last: several segments may lie in it.
+        // The stretch that was unpacked last: several slices may lie in it.
         let mut unpacked: Option<((usize, usize), Arc<Content>)> = None;
-        for segment in segments {
-            let stretches = &self.strands[segment.source].stretches;
-            let first = stretches.partition_point(|stretch| stretch.last < segment.from);
+        for slice in slices {
+            let stretches = &self.strands[slice.source].stretches;
+            let first = stretches.partition_point(|stretch| stretch.last < slice.from);
             for (number, stretch) in stretches.iter().enumerate().skip(first) {
-                if stretch.first >= segment.to {
+                if stretch.first >= slice.to {
                     break;
                 }
-                let place = (segment.source, number);
+                let place = (slice.source, number);
                 if unpacked.as_ref().is_none_or(|(known, _)| *known != place) {
                     let known = asked.damage.len();
                     let content = stretch.joined.column(key, &mut asked.damage);
@@ -280,7 +280,7 @@ impl NodePoints {
                     unpacked = Some((place, content));
                 }
                 if let Some((_, content)) = &unpacked {
-                    add(&mut sums, content, &stretch.joined.times.at, segment);
+                    add(&mut sums, content, &stretch.joined.times.at, slice);
                 }
             }
         }
@@ -302,19 +302,19 @@ pub(crate) fn points_of(sums: &Sums) -> Vec<RangePoint> {
     sums.buckets.iter().enumerate().filter_map(point).collect()
 }
 
-/// Adds what lies in a segment.
-pub(crate) fn add(sums: &mut Sums, content: &Content, times: &[u64], segment: &Segment) {
+/// Adds what lies in a slice.
+pub(crate) fn add(sums: &mut Sums, content: &Content, times: &[u64], slice: &Slice) {
     match content {
         Content::Readings(track) => track.each_run(|row, values| {
             let times = &times[row..row + values.len()];
-            let from = times.partition_point(|time| *time < segment.from);
-            let to = times.partition_point(|time| *time < segment.to);
+            let from = times.partition_point(|time| *time < slice.from);
+            let to = times.partition_point(|time| *time < slice.to);
             if from < to {
                 sums.add(&times[from..to], &values[from..to]);
             }
         }),
         Content::Summaries(track) => track.each_value_ref(|row, summary| {
-            if (segment.from..segment.to).contains(&times[row]) {
+            if (slice.from..slice.to).contains(&times[row]) {
                 sums.join(times[row], summary);
             }
         }),

@@ -9,7 +9,7 @@ use khz_promql::{METRIC_NAME, ResultType};
 use super::fields::{Fields, Report, texts};
 use crate::ACTIONS_ANNOTATION;
 use crate::finding::{Place, Severity};
-use crate::limits::{LABELS_MAX, NAME_BYTES_MAX};
+use crate::limits::{NAME_BYTES_MAX, RULE_LABELS_MAX};
 use crate::rule::{Alerting, ExprPlace, Rule, RuleKind};
 use crate::template::Template;
 use crate::yaml::{Key, Scalar, Source, Value};
@@ -122,8 +122,8 @@ pub(super) fn labels(value: Option<Value>, key: &'static str, report: &mut Repor
 }
 
 fn check_count(texts: &Texts, key: &str, report: &mut Report<'_>) {
-    if let Some((first, ..)) = texts.get(LABELS_MAX) {
-        report.error(first.place, &format!("a rule has at most {LABELS_MAX} {key}"));
+    if let Some((first, ..)) = texts.get(RULE_LABELS_MAX) {
+        report.error(first.place, &format!("a rule has at most {RULE_LABELS_MAX} {key}"));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::range::HOUR;
 
 /// Some time, and what answers for it: 0 the rows, 1 and more a roll-up, finest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub(crate) struct Slice {
     pub from: u64,
     pub to: u64,
     pub source: usize,
@@ -44,21 +44,21 @@ impl Available {
 
     /// What answers for the time from `from` on and before `to`, in the order of time. `may_fit`: roll-ups may stand in for rows
     /// that are there.
-    pub fn segments(&self, from: u64, to: u64, may_fit: bool) -> Vec<Segment> {
+    pub fn slices(&self, from: u64, to: u64, may_fit: bool) -> Vec<Slice> {
         let mut hours: BTreeSet<u64> = self.live.clone();
         hours.extend(self.filed.iter().map(|(hour, _)| *hour));
         self.rolled.iter().for_each(|rolled| hours.extend(&rolled.hours));
-        let mut segments = Segments::default();
+        let mut slices = Slices::default();
         let first = from - from % HOUR;
         for &hour in hours.range(first..to) {
             let end = hour.saturating_add(HOUR);
-            self.hour(hour, (hour.max(from), end.min(to)), may_fit, &mut segments);
+            self.hour(hour, (hour.max(from), end.min(to)), may_fit, &mut slices);
         }
-        segments.0
+        slices.0
     }
 
-    /// The segments of one hour, of which the time from `from` to `to` is asked for.
-    fn hour(&self, hour: u64, (from, to): (u64, u64), may_fit: bool, segments: &mut Segments) {
+    /// The slices of one hour, of which the time from `from` to `to` is asked for.
+    fn hour(&self, hour: u64, (from, to): (u64, u64), may_fit: bool, slices: &mut Slices) {
         let filed = self.filed.binary_search_by_key(&hour, |(hour, _)| *hour).ok();
         let has_files = filed.is_some();
         let is_live = self.live.contains(&hour);
@@ -79,26 +79,26 @@ impl Available {
         let Some(rest) = rest else { return };
         match fitting {
             Some((source, first, last)) => {
-                segments.add(from, first, rest);
-                segments.add(first, last, source);
-                segments.add(last, to, rest);
+                slices.add(from, first, rest);
+                slices.add(first, last, source);
+                slices.add(last, to, rest);
             }
-            None => segments.add(from, to, rest),
+            None => slices.add(from, to, rest),
         }
     }
 }
 
 #[derive(Default)]
-struct Segments(Vec<Segment>);
+struct Slices(Vec<Slice>);
 
-impl Segments {
+impl Slices {
     fn add(&mut self, from: u64, to: u64, source: usize) {
         if from >= to {
             return;
         }
         match self.0.last_mut() {
             Some(last) if last.to == from && last.source == source => last.to = to,
-            _ => self.0.push(Segment { from, to, source }),
+            _ => self.0.push(Slice { from, to, source }),
         }
     }
 }
@@ -114,8 +114,8 @@ mod tests {
     }
 
     fn shown(available: &Available, from: u64, to: u64) -> Vec<(u64, u64, usize)> {
-        let segments = available.segments(from, to, true).into_iter();
-        segments.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect()
+        let slices = available.slices(from, to, true).into_iter();
+        slices.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect()
     }
 
     #[test]
@@ -127,12 +127,12 @@ mod tests {
         };
         let half = MINUTE / 2;
         assert_eq!(
-            available.segments(HOUR + half, 5 * HOUR, true),
+            available.slices(HOUR + half, 5 * HOUR, true),
             [
-                Segment { from: HOUR + half, to: HOUR + MINUTE, source: 0 },
-                Segment { from: HOUR + MINUTE, to: 2 * HOUR, source: 1 },
-                Segment { from: 2 * HOUR, to: 3 * HOUR, source: 2 },
-                Segment { from: 3 * HOUR, to: 5 * HOUR, source: 0 },
+                Slice { from: HOUR + half, to: HOUR + MINUTE, source: 0 },
+                Slice { from: HOUR + MINUTE, to: 2 * HOUR, source: 1 },
+                Slice { from: 2 * HOUR, to: 3 * HOUR, source: 2 },
+                Slice { from: 3 * HOUR, to: 5 * HOUR, source: 0 },
             ],
             "hour 3 has rows that no roll-up has"
         );
@@ -148,8 +148,8 @@ mod tests {
             live: BTreeSet::new(),
         };
         let damaged = available.without(&BTreeSet::from([2 * HOUR, 3 * HOUR]));
-        let segments = damaged.segments(HOUR, 4 * HOUR, false).into_iter();
-        let shown: Vec<_> = segments.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect();
+        let slices = damaged.slices(HOUR, 4 * HOUR, false).into_iter();
+        let shown: Vec<_> = slices.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect();
         assert_eq!(shown, [(60, 120, 0), (120, 180, 1), (180, 240, 0)]);
     }
 

@@ -7,9 +7,9 @@ use khz_model::Metric;
 use crate::kernel_file::KernelFile;
 use crate::{
     cgroup, clock, clocksource, conntrack, control_groups, cpufreq, diskstats, dmi, edac, fibrechannel,
-    filesystem, hung_tasks, hwmon, infiniband, kernel_values, loadavg, meminfo, neighbours, net_class,
-    net_dev, nvme, os_release, power_supply, pressure, processes, protocols, rapl, sockets, softnet, stat,
-    tape, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
+    filesystem, hung_tasks, hwmon, infiniband, ipvs, kernel_values, loadavg, md, meminfo, neighbours,
+    net_class, net_dev, nfs, nvme, os_release, power_supply, pressure, processes, protocols, rapl, schedstat,
+    sockets, softnet, stat, tape, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -62,6 +62,13 @@ pub fn files() -> &'static [&'static KernelFile] {
         &fibrechannel::FILE,
         &tape::FILE,
         &clocksource::FILE,
+        &nfs::CLIENT,
+        &nfs::SERVER,
+        &schedstat::FILE,
+        &md::STATES,
+        &md::ARRAYS,
+        &ipvs::SUMS,
+        &ipvs::SERVERS,
         &control_groups::FILE,
         &processes::FILE,
     ];

@@ -97,8 +97,9 @@ impl Slots {
         if base + slots.metrics.len() > SLOTS_MAX {
             return None;
         }
+        let instance = (!self.file.groups[group].is_whole()).then_some(instance);
         for metric in &slots.metrics {
-            let series = Series { metric: metric.clone(), instance: Some(instance.clone()) };
+            let series = Series { metric: metric.clone(), instance: instance.clone() };
             // Two names that differ only after INSTANCE_MAX bytes would share one instance.
             if self.schema.append(series)? as usize != self.schema.len() - 1 {
                 return None;
@@ -145,7 +146,8 @@ impl Slots {
         let mut slots: Vec<u32> = (0..self.schema.len() as u32).collect();
         for (number, known) in kept {
             let instance = old.schema.get(known.base as usize).and_then(|series| series.instance.clone());
-            if instance.and_then(|instance| self.append(number, &known.name, instance)).is_some() {
+            let instance = instance.unwrap_or_else(|| Instance::from_kernel(&known.name));
+            if self.append(number, &known.name, instance).is_some() {
                 let count = self.groups[number].metrics.len() as u32;
                 slots.extend(known.base..known.base + count);
                 if let Some(new) = self.groups[number].instances.last_mut() {

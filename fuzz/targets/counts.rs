@@ -3,7 +3,9 @@
 
 #![no_main]
 
-use khz_parse::{conntrack, kernel_values, neighbours, protocols, sockets, softnet, udp_queues};
+use khz_parse::{
+    conntrack, ipvs, kernel_values, md, neighbours, nfs, protocols, schedstat, sockets, softnet, udp_queues,
+};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, texts)) = bytes.split_first() else { return };
@@ -19,6 +21,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         &conntrack::FILE,
         &neighbours::ARP,
         &udp_queues::IPV4,
+        &nfs::CLIENT,
+        &nfs::SERVER,
+        &schedstat::FILE,
+        &md::STATES,
+        &ipvs::SUMS,
+        &ipvs::SERVERS,
     ];
     khz_fuzz::texts(files[usize::from(*first) % files.len()], texts);
 });

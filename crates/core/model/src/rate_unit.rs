@@ -26,11 +26,13 @@ impl RateUnit {
             return RateUnit::PerSecond(known(unit));
         }
         let is_of_cpus = name.starts_with("cpu.") || name.starts_with("cgroup.cpu") || name.ends_with(".cpu");
+        let is_of_several =
+            name.starts_with("disk.") || name.starts_with("tape.") || name == "schedstat.waiting";
         if name.starts_with("pressure.") || SHARES.contains(&name) {
             RateUnit::ShareOfTime
-        } else if is_of_cpus || name == "uptime.idle" {
+        } else if is_of_cpus || ["uptime.idle", "schedstat.running"].contains(&name) {
             RateUnit::Cpus
-        } else if name.starts_with("disk.") || name.starts_with("tape.") {
+        } else if is_of_several {
             RateUnit::AtATime
         } else {
             // A job's metric: only its publisher knows what the seconds mean.
@@ -55,7 +57,8 @@ impl RateUnit {
 }
 
 /// Times of which no second passes more than once.
-const SHARES: [&str; 9] = [
+const SHARES: [&str; 10] = [
+    "btrfs.commit_time",
     "disk.io_time",
     "khz.source.gather_time",
     "tape.io_time",
@@ -88,6 +91,8 @@ mod tests {
             ("cgroup.cpu_throttled_time", "seconds", "CPUs"),
             ("cgroup.cpu_waiting", "seconds", "share of the time"),
             ("cgroup.io_stalled", "seconds", "share of the time"),
+            ("schedstat.running", "seconds", "CPUs"),
+            ("schedstat.waiting", "seconds", "at a time"),
             ("job.waited", "seconds", "seconds/s"),
             ("net.rx_bytes", "bytes", "bytes/s"),
             ("job.cost", "furlongs", "furlongs/s"),

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 
 use crate::catalogue::shared_metrics;
+use crate::columns::Columns;
 use crate::entry::Entry;
 use crate::sink::Sink;
+use crate::survey::NO_INSTANCE;
 use crate::textfile;
 use crate::tree::Branch;
 
@@ -37,7 +39,8 @@ pub struct KernelFile {
 /// Metrics that exist once for each instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// The kind of instance, which is also the exposition's label: `cpu`, `device`.
+    /// The kind of instance, which is also the exposition's label: `cpu`, `device`. Empty: there are no instances; unlike
+    /// [`KernelFile::scalars`], the numbers have slots only where the text has them.
     pub label: &'static str,
     /// The metrics of an instance, in slot order.
     pub entries: &'static [Entry],
@@ -50,12 +53,21 @@ pub struct Group {
     pub kind: &'static str,
     /// Where the instances are, if they are folders of a tree ([`crate::tree`]).
     pub branch: Option<Branch>,
+    /// Lines of which each column is an instance ([`crate::columns`]).
+    pub columns: &'static [Columns],
 }
 
 impl Group {
     /// A group without entries.
-    pub const PLAIN: Group =
-        Group { label: "", entries: &[], total_of: &[], instance_labels: &[], kind: "", branch: None };
+    pub const PLAIN: Group = Group {
+        label: "",
+        entries: &[],
+        total_of: &[],
+        instance_labels: &[],
+        kind: "",
+        branch: None,
+        columns: &[],
+    };
 
     /// A group like this one for each entry: an instance has only slots for what it has.
     pub const fn each<const COUNT: usize>(self, entries: &'static [Entry; COUNT]) -> [Group; COUNT] {
@@ -84,9 +96,18 @@ impl Group {
         groups
     }
 
+    /// True if its numbers are of no instance.
+    pub fn is_whole(&self) -> bool {
+        self.label.is_empty()
+    }
+
     /// The word that begins a line about such an instance.
     pub fn line_kind(&self) -> &'static str {
-        if self.kind.is_empty() { self.label } else { self.kind }
+        match (self.is_whole(), self.kind) {
+            (true, _) => NO_INSTANCE,
+            (false, "") => self.label,
+            (false, kind) => kind,
+        }
     }
 }
 
@@ -128,6 +149,8 @@ pub enum Subject {
     Throttling,
     /// How well the clock is synchronised: adjtimex(2).
     Clock,
+    /// Disks, as udev knows them.
+    Disks,
     /// Sensors of the hardware (hwmon).
     Sensors,
     /// Control groups of services, containers and jobs.
@@ -197,8 +220,9 @@ impl KernelFile {
 
     pub(crate) fn new_metrics(&self) -> Vec<Arc<Metric>> {
         let scalars = self.scalars.iter().map(|e| e.metric(self.path, None));
+        let label = |group: &Group| (!group.is_whole()).then_some(group.label);
         let grouped =
-            self.groups.iter().flat_map(|g| g.entries.iter().map(|e| e.metric(self.path, Some(g.label))));
+            self.groups.iter().flat_map(|g| g.entries.iter().map(move |e| e.metric(self.path, label(g))));
         scalars.chain(grouped).collect()
     }
 }

@@ -11,6 +11,7 @@ use crate::kernel_file::Group;
 use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
 use crate::slots::Slots;
+use crate::survey::NO_INSTANCE;
 
 /// The sink keeps at most this many faults of one text in words; it only counts the others.
 pub const FAULTS_MAX: usize = 8;
@@ -281,6 +282,11 @@ impl<'a> Sink<'a> {
         if let Some(metric) = metric {
             self.readings.set(slot, reading(&metric));
         }
+    }
+
+    /// Begins the numbers of a group that has no instances. `None`: the text has them already, or no slots are left.
+    pub fn whole(&mut self, group: usize) -> Option<InstanceSlots> {
+        self.instance(group, NO_INSTANCE.as_bytes())
     }
 
     /// Reports that `range` holds the number of the instance's entry `index`.

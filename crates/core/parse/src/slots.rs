@@ -151,8 +151,9 @@ impl Slots {
         if base + slots.metrics.len() > SLOTS_MAX {
             return None;
         }
+        let instance = (!self.file.groups[group].is_whole()).then_some(instance);
         for metric in &slots.metrics {
-            let series = Series { metric: metric.clone(), instance: Some(instance.clone()) };
+            let series = Series { metric: metric.clone(), instance: instance.clone() };
             // Two names that differ only after INSTANCE_MAX bytes would share one instance.
             if self.schema.append(series)? as usize != self.schema.len() - 1 {
                 return None;
@@ -199,11 +200,11 @@ impl Slots {
         let mut slots: Vec<u32> = (0..self.schema.len() as u32).collect();
         for (number, known) in kept {
             let Some(series) = old.schema.get(known.base as usize).cloned() else { continue };
-            let is_given = number == self.file.groups.len();
-            let slot = match series.instance.clone() {
-                _ if is_given => self.append_given(&known.name, series),
-                Some(instance) => self.append(number, &known.name, instance),
-                None => None,
+            let slot = if number == self.file.groups.len() {
+                self.append_given(&known.name, series)
+            } else {
+                let instance = series.instance.unwrap_or_else(|| Instance::from_kernel(&known.name));
+                self.append(number, &known.name, instance)
             };
             if slot.is_some() {
                 let count = self.groups[number].width() as u32;

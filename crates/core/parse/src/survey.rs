@@ -54,7 +54,7 @@ pub fn parse(sink: &mut Sink<'_>) {
         let Some(first) = words.next() else { return sink.note(String::from("a line"), "it is empty") };
         let first = &text[first];
         if first == NO_INSTANCE.as_bytes() {
-            return words.for_each(|word| scalar(sink, word));
+            return words.for_each(|word| without_instance(sink, word));
         }
         let known = sink.groups().iter().position(|group| group.line_kind().as_bytes() == first);
         let (Some(number), Some(name)) = (known, words.next()) else {
@@ -202,13 +202,42 @@ fn named(text: &[u8], key: Range<usize>, group: &Group) -> Instance {
     }
 }
 
-fn scalar(sink: &mut Sink<'_>, word: Range<usize>) {
+/// Takes a word of a line without an instance.
+fn without_instance(sink: &mut Sink<'_>, word: Range<usize>) {
     let text = sink.text();
     let Some((name, value)) = split_at_mark(text, word.clone(), b'=') else {
         return sink.note(kernel_text(&text[word]), "the word is not name=value");
     };
-    let Some(index) = index_of(sink.scalars(), &text[name]) else { return sink.ignore_word(value) };
-    match missing(&text[value.clone()]) {
+    let name = &text[name];
+    let of_group = |(number, group): (usize, &Group)| Some((number, index_of(group.entries, name)?));
+    if let Some(index) = index_of(sink.scalars(), name) {
+        scalar(sink, index, value);
+    } else if let Some((number, index)) =
+        sink.groups().iter().enumerate().filter(|(_, group)| group.is_whole()).find_map(of_group)
+    {
+        of_whole(sink, number, index, value);
+    } else {
+        sink.ignore_word(value);
+    }
+}
+
+/// Takes the number of a group without instances. It has slots if there is one to be had.
+fn of_whole(sink: &mut Sink<'_>, number: usize, index: usize, value: Range<usize>) {
+    let why = missing(&sink.text()[value.clone()]);
+    if why == Some(None) {
+        return;
+    }
+    let is_signed = sink.groups()[number].entries[index].value_type == ValueType::Signed;
+    let Some(slots) = sink.whole(number) else { return };
+    match why {
+        Some(why) => sink.field_has_none(slots, index, why.unwrap_or(Fault::Malformed)),
+        None if is_signed => sink.signed_field(slots, index, value),
+        None => sink.field(slots, index, value),
+    }
+}
+
+fn scalar(sink: &mut Sink<'_>, index: usize, value: Range<usize>) {
+    match missing(&sink.text()[value.clone()]) {
         None if sink.scalars()[index].value_type == ValueType::Signed => sink.signed_scalar(index, value),
         None => sink.scalar(index, value),
         Some(None) => {}

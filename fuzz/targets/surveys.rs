@@ -1,9 +1,9 @@
 //! Texts of surveys one after the other, see [`khz_fuzz::texts`]; the first byte says of which. The same bytes as a list of
-//! mounts, and as a small file of a tree.
+//! mounts, and as a file of a tree.
 
 #![no_main]
 
-use khz_parse::{KernelFile, Pieces, files, mountinfo, tree};
+use khz_parse::{KernelFile, Pieces, columns, files, mountinfo, tree};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for mount in mountinfo::chosen(bytes) {
@@ -19,5 +19,10 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let mut word = Vec::new();
         tree::number_word(entry, texts, b"on", &mut word);
         assert!(!word.is_empty() && !word.contains(&b' '));
+        if let Some((_, place)) = tree::place_of(entry)
+            && let Ok(Some(word)) = columns::word_at(texts, place)
+        {
+            assert!(!word.is_empty() && !word.contains(&b'\n'));
+        }
     }
 });

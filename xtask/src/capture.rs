@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::step;
 
 /// The files that khz reads, and those that identify the machine.
-const FILES: [&str; 36] = [
+const FILES: [&str; 42] = [
     "proc/stat",
     "proc/meminfo",
     "proc/loadavg",
@@ -43,6 +43,12 @@ const FILES: [&str; 36] = [
     "proc/net/arp",
     "proc/net/udp",
     "proc/net/udp6",
+    "proc/net/rpc/nfs",
+    "proc/net/rpc/nfsd",
+    "proc/net/ip_vs",
+    "proc/net/ip_vs_stats",
+    "proc/mdstat",
+    "proc/schedstat",
     "etc/os-release",
 ];
 
@@ -80,7 +86,7 @@ pub fn run(name: &str) -> Result<(), String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let origin = format!(
         "machine: (describe it: CPUs, memory, interfaces, what it was doing)\nkernel:  {}\ncommand: cargo xtask capture {name}\n\
-         files:   {}\nscrubbed: (say what you changed; check cpuinfo, version, hostname, domainname, and the servers and addresses in survey/)\n",
+         files:   {}\nscrubbed: (say what you changed; check cpuinfo, version, hostname, domainname, and the servers, addresses and serial numbers in survey/)\n",
         kernel.trim(),
         captured.join(" ")
     );

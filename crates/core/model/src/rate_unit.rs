@@ -57,7 +57,8 @@ impl RateUnit {
 }
 
 /// Times of which no second passes more than once.
-const SHARES: [&str; 9] = [
+const SHARES: [&str; 10] = [
+    "btrfs.commit_time",
     "disk.io_time",
     "khz.source.gather_time",
     "tape.io_time",

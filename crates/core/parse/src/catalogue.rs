@@ -6,10 +6,11 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    cgroup, clock, clocksource, conntrack, control_groups, cpufreq, diskstats, dmi, edac, fibrechannel,
-    filesystem, hung_tasks, hwmon, infiniband, ipvs, kernel_values, loadavg, md, meminfo, neighbours,
-    net_class, net_dev, nfs, nvme, os_release, power_supply, pressure, processes, protocols, rapl, schedstat,
-    sockets, softnet, stat, tape, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog,
+    bcache, bonding, btrfs, cgroup, clock, clocksource, conntrack, control_groups, cpufreq, disk_info,
+    diskstats, dmi, edac, fibrechannel, filesystem, hung_tasks, hwmon, infiniband, ipvs, isolated,
+    kernel_values, loadavg, md, meminfo, multipath, neighbours, net_class, net_dev, nfs, nvme, os_release,
+    power_supply, pressure, processes, protocols, rapl, schedstat, selinux, sockets, softnet, stat, tape,
+    thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog, xfs, zfs,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -69,6 +70,15 @@ pub fn files() -> &'static [&'static KernelFile] {
         &md::ARRAYS,
         &ipvs::SUMS,
         &ipvs::SERVERS,
+        &bonding::FILE,
+        &xfs::FILE,
+        &zfs::FILE,
+        &btrfs::FILE,
+        &multipath::FILE,
+        &bcache::FILE,
+        &selinux::FILE,
+        &isolated::FILE,
+        &disk_info::FILE,
         &control_groups::FILE,
         &processes::FILE,
     ];
@@ -116,6 +126,16 @@ mod tests {
         for metric in catalogue().iter().filter(|m| m.kind == Kind::Counter && m.unit == Unit::Seconds) {
             let rate = RateUnit::of_metric(metric);
             assert!(!matches!(rate, Some(RateUnit::PerSecond(_)) | None), "{}: {rate:?}", metric.name);
+        }
+    }
+
+    /// Such a group has slots when its number is there: with several numbers, one would bring slots for the others.
+    #[test]
+    fn numbers_without_an_instance_that_take_slots_only_where_they_are_have_a_group_each() {
+        for file in files() {
+            for group in file.groups.iter().filter(|group| group.is_whole()) {
+                assert_eq!(group.entries.len(), 1, "{}: {}", file.name, group.entries[0].name);
+            }
         }
     }
 

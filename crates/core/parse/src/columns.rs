@@ -1,6 +1,7 @@
 //! Files whose lines are a word and columns of numbers, such as `rpc 1218785755 374636 1218815394`: the word says what the line is
 //! about, the column what a number is. An entry's field is its place: `rpc 2 of 3` is the second of three numbers in the line `rpc`.
-//! `#` in the word stands for digits, which are the instance: `cpu# 7 of 9`.
+//! `#` in the word stands for digits, which are the instance: `cpu# 7 of 9`. Where the numbers stand in the line after one of names, it
+//! is `nread 3 of 12 below`, with the first of the names.
 //!
 //! A line with fewer columns than its entries say is damaged: which one is missing cannot be known. What newer kernels add after the
 //! columns is left out. Files of a tree of small files may have this form, too ([`crate::tree`]).
@@ -58,14 +59,17 @@ pub struct Place {
     pub column: usize,
     /// The columns that the line has at least.
     pub of: usize,
+    /// The numbers stand in the next line, which has no such word.
+    pub is_below: bool,
 }
 
 impl Place {
     /// Reads `rpc 2 of 3`.
     pub fn read(text: &'static str) -> Option<Place> {
-        let (text, of) = text.rsplit_once(" of ")?;
+        let above = text.strip_suffix(" below");
+        let (text, of) = above.unwrap_or(text).rsplit_once(" of ")?;
         let (line, column) = text.rsplit_once(' ')?;
-        Some(Place { line, column: column.parse().ok()?, of: of.parse().ok()? })
+        Some(Place { line, column: column.parse().ok()?, of: of.parse().ok()?, is_below: above.is_some() })
     }
 
     /// The digits that `#` stands for, if the line of this word is meant; empty without `#`.
@@ -82,14 +86,31 @@ impl Place {
 
 /// The word at a place of a text. `Ok(None)`: there is no such line. The first of several lines counts.
 pub fn word_at(text: &[u8], place: Place) -> Result<Option<&[u8]>, Fault> {
-    for line in text.split(|&byte| byte == b'\n') {
-        let mut words = words(line, 0..line.len()).map(|word| &line[word]);
-        if words.next().is_some_and(|word| place.captured(word).is_some()) {
-            let found = words.clone().nth(place.column.saturating_sub(1));
-            return if words.count() < place.of { Err(Fault::Malformed) } else { Ok(found) };
-        }
+    let Some((line, next)) = line_at(text, |word| place.captured(word).is_some()) else { return Ok(None) };
+    let (line, skipped) = if place.is_below { (next, 0) } else { (line, 1) };
+    let words = words(line, 0..line.len()).map(|word| &line[word]).skip(skipped);
+    if words.clone().count() < place.of {
+        return Err(Fault::Malformed);
     }
-    Ok(None)
+    Ok(words.clone().nth(place.column.saturating_sub(1)))
+}
+
+/// What stands in the line of this word after it and `skipped` more; empty: nothing, or there is no such line.
+pub fn rest_at<'a>(text: &'a [u8], word: &str, skipped: usize) -> &'a [u8] {
+    let Some((line, _)) = line_at(text, |first| first == word.as_bytes()) else { return &[] };
+    let mut words = words(line, 0..line.len());
+    for _ in 0..=skipped {
+        words.next();
+    }
+    line[words.rest()].trim_ascii()
+}
+
+/// The first line whose first word is wanted, and the line after it.
+fn line_at(text: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<(&[u8], &[u8])> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let first = |line: &[u8]| words(line, 0..line.len()).next().is_some_and(|word| is_it(&line[word]));
+    let line = lines.find(|line| first(line))?;
+    Some((line, lines.next().unwrap_or_default()))
 }
 
 /// Reads the text.
@@ -147,7 +168,7 @@ impl<'a> Line<'a> {
     fn find(&self, groups: &'static [Group], column: usize) -> Option<(usize, usize, Place)> {
         let is_here = |place: &Place| place.column == column && place.captured(self.word).is_some();
         let in_group = |(number, group): (usize, &'static Group)| {
-            let places = group.entries.iter().map(|entry| Place::read(entry.field));
+            let places = group.entries.iter().map(place_of);
             let found = places.enumerate().find_map(|(index, place)| Some((index, place.filter(is_here)?)));
             found.map(|(index, place)| (number, index, place))
         };
@@ -183,7 +204,7 @@ impl<'a> Line<'a> {
                 }
                 continue;
             };
-            // One label of each column: pairs of name and label tell all instances of all lines apart.
+            // Name and label tell the instances of all lines apart.
             let mut room = [0; NAME_MAX];
             let name = joined(columns.name, label, &mut room);
             let instance = || named(columns.name, known.instance_labels, label);
@@ -243,8 +264,10 @@ mod tests {
 
     #[test]
     fn a_place_is_a_line_a_column_and_how_many_there_are() {
-        assert_eq!(Place::read("rpc 2 of 3"), Some(Place { line: "rpc", column: 2, of: 3 }));
-        for text in ["rpc", "rpc 2", "rpc of 3", "rpc x of 3", "2 of 3"] {
+        let place = Place { line: "rpc", column: 2, of: 3, is_below: false };
+        assert_eq!(Place::read("rpc 2 of 3"), Some(place));
+        assert_eq!(Place::read("rpc 2 of 3 below"), Some(Place { is_below: true, ..place }));
+        for text in ["rpc", "rpc 2", "rpc of 3", "rpc x of 3", "2 of 3", "below"] {
             assert_eq!(Place::read(text), None, "{text}");
         }
         let is_it =
@@ -273,13 +296,22 @@ mod tests {
         assert_eq!(word_at(text, place("short 1 of 2")), Err(Fault::Malformed));
         assert_eq!(word_at(text, place("misses 2 of 2")), Ok(None));
         assert_eq!(word_at(b"cpu12 5 6\n", place("cpu# 2 of 2")), Ok(Some(&b"6"[..])));
+        assert_eq!(
+            word_at(b"12 3\nnread nwritten\n188 320\n", place("nread 2 of 2 below")),
+            Ok(Some(&b"320"[..]))
+        );
+        assert_eq!(word_at(b"nread nwritten\n", place("nread 2 of 2 below")), Err(Fault::Malformed));
+        assert_eq!(rest_at(b"a 1\ndataset_name 7  pool1/my data \n", "dataset_name", 1), b"pool1/my data");
+        assert_eq!(rest_at(b"dataset_name 7\n", "dataset_name", 1), b"");
+        assert_eq!(rest_at(b"a 1\n", "dataset_name", 1), b"");
         assert_eq!(word_at(b"cpu 5 6\ncpux 5 6\n", place("cpu# 2 of 2")), Ok(None));
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_a_word_there_or_none(text: Vec<u8>, column in 0usize..5, of in 0usize..5) {
-            let found = word_at(&text, Place { line: "a#", column, of });
+            let found = word_at(&text, Place { line: "a#", column, of, is_below: column % 2 == 0 });
+            rest_at(&text, "a", column);
             if let Ok(Some(word)) = found {
                 prop_assert!(!word.is_empty() && !word.contains(&b'\n'));
             }

@@ -52,7 +52,7 @@ const CHANNEL: Group = Group {
     branch: Some(Branch {
         folders: "sys/devices/system/edac/mc/mc#/csrow#",
         name: &[Part::Captured(0), Part::Captured(1), Part::Word, DIMM],
-        words: Words::Numbered("ch#_ce_count"),
+        words: Words::Files("ch#_ce_count"),
         ..Branch::PLAIN
     }),
     ..Group::PLAIN

@@ -26,7 +26,7 @@ static SCALARS: &[Entry] = &[counter(
     "Tasks that the kernel has found hung: they waited for more than two minutes and could not be woken.",
 )
 .every(SURVEY_PERIOD)
-.exposed("khz_hung_tasks_total", &[])];
+.exposed("node_kernel_hung_tasks_total", &[])];
 
 #[cfg(test)]
 mod tests {

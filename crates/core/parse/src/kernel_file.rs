@@ -148,6 +148,8 @@ pub enum Subject {
     Throttling,
     /// How well the clock is synchronised: adjtimex(2).
     Clock,
+    /// Disks, as udev knows them.
+    Disks,
     /// Sensors of the hardware (hwmon).
     Sensors,
     /// Control groups of services, containers and jobs.

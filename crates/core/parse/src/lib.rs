@@ -7,6 +7,9 @@
 
 #![deny(unsafe_code)]
 
+pub mod bcache;
+pub mod bonding;
+pub mod btrfs;
 mod catalogue;
 pub mod cgroup;
 pub mod clock;
@@ -17,6 +20,7 @@ pub mod conntrack;
 pub mod control_groups;
 pub mod cpufreq;
 pub mod description;
+pub mod disk_info;
 pub mod diskstats;
 pub mod dmi;
 pub mod edac;
@@ -28,6 +32,7 @@ pub mod hwmon;
 mod in_place;
 pub mod infiniband;
 pub mod ipvs;
+pub mod isolated;
 pub mod kernel_file;
 pub mod kernel_values;
 mod layout;
@@ -35,6 +40,7 @@ pub mod loadavg;
 pub mod md;
 pub mod meminfo;
 pub mod mountinfo;
+pub mod multipath;
 pub mod neighbours;
 pub mod net_class;
 pub mod net_dev;
@@ -49,6 +55,7 @@ pub mod processes;
 pub mod protocols;
 pub mod rapl;
 pub mod schedstat;
+pub mod selinux;
 mod sink;
 mod slots;
 pub mod sockets;
@@ -65,6 +72,8 @@ pub mod uname;
 pub mod uptime;
 pub mod vmstat;
 pub mod watchdog;
+pub mod xfs;
+pub mod zfs;
 
 pub use catalogue::{catalogue, files};
 pub use entry::Entry;

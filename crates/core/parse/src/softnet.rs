@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use khz_model::{Fault, Unit};
 
-use crate::entry::{Entry, counter};
+use crate::entry::{Entry, counter, gauge};
 use crate::kernel_file::{Group, KernelFile, Pieces};
 use crate::number;
 use crate::sink::Sink;
@@ -45,7 +45,36 @@ static PER_CPU: &[Entry] = &[
         "Times that packets were left when this CPU's budget or time for them was used up.",
     )
     .exposed("node_softnet_times_squeezed_total", &[]),
+    counter(
+        "softnet.collisions",
+        "ninth number",
+        Unit::Count,
+        "Times that this CPU wanted to send while another one had locked the device (kernels before 4.7).",
+    )
+    .exposed("node_softnet_cpu_collision_total", &[]),
+    counter(
+        "softnet.woken",
+        "tenth number",
+        Unit::Count,
+        "Times that another CPU has woken this one to process packets (RPS).",
+    )
+    .exposed("node_softnet_received_rps_total", &[]),
+    counter(
+        "softnet.flow_limited",
+        "eleventh number",
+        Unit::Packets,
+        "Packets thrown away because of the limit of flows.",
+    )
+    .exposed("node_softnet_flow_limit_count_total", &[]),
+    gauge("softnet.backlog", "twelfth number", Unit::Packets, "Packets that wait for this CPU (Linux 5.10).")
+        .exposed("node_softnet_backlog_len", &[]),
 ];
+
+/// The place of each number.
+const PLACES: [usize; PER_CPU.len()] = [0, 1, 2, 8, 9, 10, 11];
+
+/// Every kernel prints this many numbers.
+const PRINTED: usize = 3;
 
 /// The place of the CPU's number.
 const CPU: usize = 12;
@@ -67,12 +96,16 @@ fn parse(sink: &mut Sink<'_>) {
 
 fn one_cpu(sink: &mut Sink<'_>, line: Range<usize>, cpu: u64) {
     let Some(slots) = sink.instance(0, decimal(cpu, &mut [0; DIGITS_MAX])) else { return };
-    let mut words = words(sink.text(), line);
-    for index in 0..PER_CPU.len() {
-        match words.next().map(|word| number::hexadecimal(&sink.text()[word])) {
+    for (index, place) in PLACES.into_iter().enumerate() {
+        let word = words(sink.text(), line.clone()).nth(place);
+        match word.map(|word| number::hexadecimal(&sink.text()[word])) {
             Some(Ok(value)) => sink.field_is(slots, index, value),
             Some(Err(fault)) => sink.fail_field(slots, index, fault, "not a hexadecimal number"),
-            None => sink.fail_field(slots, index, Fault::Malformed, "the line has not as many numbers"),
+            None if index < PRINTED => {
+                sink.fail_field(slots, index, Fault::Malformed, "the line has not as many numbers");
+            }
+            // An older kernel.
+            None => {}
         }
     }
 }
@@ -96,7 +129,7 @@ fn decimal(mut number: u64, room: &mut [u8; DIGITS_MAX]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use crate::Parser;
-    use khz_model::{Fault, Instance, Reading};
+    use khz_model::{Absence, Fault, Instance, Reading};
 
     const REST: &str = "00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000";
 
@@ -137,6 +170,7 @@ mod tests {
     fn an_older_kernel_has_a_line_for_each_cpu() {
         let parser = read("00000001 00000002 00000003\n00000004 00000005 00000006\n");
         assert_eq!(get(&parser, "softnet.dropped", "1"), Reading::Present(5));
+        assert_eq!(get(&parser, "softnet.backlog", "1"), Reading::Absent(Absence::NoField));
     }
 
     #[test]

@@ -12,14 +12,19 @@
 //!     gauge("thermal.temperature", "temp", ...)])        the field is the file's path below the folder
 //! ```
 //!
-//! - In `folders`, `#` stands for digits and `*` for any characters of one name; each is captured.
-//! - The field of an entry is its file below the folder; `#` in it stands for the number of the instance ([`Words::Numbered`]).
-//!   The field of a description lists its labels ([`labels_of`]).
+//! - In `folders`, `#` stands for digits and `*` for any characters of one name; each is captured. A group without instances has one
+//!   folder.
+//! - The field of an entry is its file below the folder; `#` in it stands for the word of the instance ([`Words`]). The field of a
+//!   description lists its labels ([`labels_of`]).
+//! - Of a file of several lines, the field says in which line and column the number is, as in [`crate::columns`]:
+//!   `arcstats: hits 2 of 2`. Such a file is read once for all its numbers.
+//! - Where the number is a count of files, `*` stands in the field: `slaves/*/device/state` ([`Form::CountOf`]).
 
 use std::borrow::Cow;
 
 use khz_model::Fault;
 
+use crate::columns::Place;
 use crate::entry::Entry;
 use crate::number;
 use crate::survey::{NONE, no_number};
@@ -31,7 +36,7 @@ pub struct Branch {
     pub folders: &'static str,
     /// The instance's name, then the values of the group's instance labels.
     pub name: &'static [Part],
-    /// Only folders where this file's value is this word, or this word, `-` and a number.
+    /// Only folders where this file's value is this word, or this word, `-` and a number. If the word ends with `-`, more may follow.
     pub only: Option<(&'static str, &'static str)>,
     /// What else tells instances of one folder apart: [`Part::Word`].
     pub words: Words,
@@ -49,8 +54,11 @@ pub enum Words {
     None,
     /// One for each word in this file.
     Of(&'static str),
-    /// One for each file of this pattern: `ch#_ce_count`. The digits are the word, and stand for `#` in the names of files.
-    Numbered(&'static str),
+    /// One for each number of the ranges in this file: `1,3-5`.
+    Ranges(&'static str),
+    /// One for each file of this pattern: `ch#_ce_count`, `slaves/*`. What the wildcard stands for is the word, and stands for `#` in
+    /// the names of files.
+    Files(&'static str),
 }
 
 /// What a part of an instance's name is.
@@ -62,6 +70,8 @@ pub enum Part {
     Named(usize),
     /// What a file has, without the blanks around it; nothing where it cannot be read.
     Value(&'static str),
+    /// What stands in this line of a file, after the first word and as many more: `Line("objset", "dataset_name", 1)`.
+    Line(&'static str, &'static str, usize),
     /// The same; where there is no such file, what the wildcard of that number stands for.
     ValueOr(&'static str, usize),
     /// What a file has, with some words in it replaced; where there is no such file, another word.
@@ -93,6 +103,21 @@ pub enum Form {
     One,
     /// Like [`Form::Thousands`], of a file that some kernels take long to answer: there it is given up.
     ThousandsIfQuick,
+    /// 1 if the value is this word in capitals or small letters, 0 if it is another one.
+    Is(&'static str),
+    /// 0 if the value is 1, and 1 if it is 0.
+    IsNot,
+    /// What bcache has shortened for people to read: `20.4G`, `1.1M/sec`. What stands after the point is no decimal fraction, but a
+    /// number of 10.24ths.
+    Short,
+    /// How many bytes of the devices a byte takes in the mode that the folder is called by ([`copies`]); the field's files are the
+    /// devices.
+    Copies,
+    /// How many files of the field's pattern have one of these values. Without values: how many there are. A field without `*` is
+    /// one file: 1 if there is one, 0 if there is none.
+    CountOf(&'static [&'static str]),
+    /// How many have none of them.
+    CountOfOthers(&'static [&'static str]),
 }
 
 /// What drivers say instead of a number.
@@ -129,7 +154,16 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
             u64::MAX => return Ok(None),
             number => i128::from(number),
         },
-        Form::IsWord | Form::One if value.is_empty() => return Err(Fault::Malformed),
+        Form::IsWord | Form::One | Form::Is(_) if value.is_empty() => return Err(Fault::Malformed),
+        Form::Is(name) => i128::from(value.eq_ignore_ascii_case(name.as_bytes())),
+        Form::IsNot => match value {
+            b"0" => 1,
+            b"1" => 0,
+            _ => return Err(Fault::Malformed),
+        },
+        Form::Short => shortened(value)?,
+        // Whoever counts says the number.
+        Form::CountOf(_) | Form::CountOfOthers(_) | Form::Copies => signed(value)?,
         Form::One => 1,
         Form::IsWord => i128::from(value == word),
     };
@@ -158,6 +192,60 @@ fn rate(value: &[u8]) -> Result<u64, Fault> {
         None => number::digits(&value[..end])?.checked_mul(10).ok_or(Fault::OutOfRange)?,
     };
     tenths.checked_mul(BYTES_OF_GIGABIT / 10).ok_or(Fault::OutOfRange)
+}
+
+/// What the kernel's `bch_hprint` prints.
+fn shortened(value: &[u8]) -> Result<i128, Fault> {
+    let value = value.strip_suffix(b"/sec").unwrap_or(value);
+    let (is_negative, value) = value.strip_prefix(b"-").map_or((false, value), |value| (true, value));
+    let unit = value.last().and_then(|last| b"kMGTPEZY".iter().position(|unit| unit == last));
+    let Some(unit) = unit else {
+        return signed(value).map(|number| if is_negative { -number } else { number });
+    };
+    let digits = &value[..value.len() - 1];
+    let (whole, rest) = match digits.iter().position(|&byte| byte == b'.') {
+        Some(point) => (number::digits(&digits[..point])?, number::digits(&digits[point + 1..])?),
+        None => (number::digits(digits)?, 0),
+    };
+    let unit = 1_i128 << (10 * (unit + 1));
+    // 1 / 10.24 of a unit is 100 / 1,024 of it.
+    let number = i128::from(whole) * unit + i128::from(rest) * 100 * (unit / 1_024);
+    Ok(if is_negative { -number } else { number })
+}
+
+/// The numbers of ranges such as `1,3-5`, as words; what is no range is left out.
+pub fn numbers_of(ranges: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let range = |range: &[u8]| {
+        let mut ends = range.trim_ascii().splitn(2, |&byte| byte == b'-').map(number::digits);
+        let first = ends.next()?.ok()?;
+        Some(first..=ends.next().unwrap_or(Ok(first)).ok()?)
+    };
+    ranges
+        .split(|&byte| byte == b',')
+        .filter_map(range)
+        .flatten()
+        .map(|number| number.to_string().into_bytes())
+}
+
+/// How many bytes of this number of devices a byte takes that is stored in a mode of Btrfs, in steps of the entry's decimal places;
+/// `None`: the mode is unknown, or needs more devices.
+pub fn copies(entry: &Entry, mode: &str, devices: u64) -> Option<u64> {
+    let (parts, of_data) = match mode {
+        "single" | "raid0" => (1, 1),
+        "dup" | "raid1" | "raid10" => (2, 1),
+        "raid1c3" => (3, 1),
+        "raid1c4" => (4, 1),
+        "raid5" => (devices, devices.checked_sub(1)?),
+        "raid6" => (devices, devices.checked_sub(2)?),
+        _ => return None,
+    };
+    parts.checked_mul(10_u64.pow(u32::from(entry.places)))?.checked_div(of_data)
+}
+
+/// The file of an entry, and the place in it where the number is; `None`: the number is all that the file has.
+pub fn place_of(entry: &Entry) -> Option<(&'static str, Place)> {
+    let (file, place) = entry.field.split_once(": ")?;
+    Some((file, Place::read(place)?))
 }
 
 /// A label of a description, and its file.
@@ -256,12 +344,29 @@ mod tests {
             (Form::IsWord, "off", "0"),
             (Form::IsWord, "", "malformed"),
             (Form::One, "tsc", "1"),
+            (Form::Is("online"), "ONLINE", "1"),
+            (Form::Is("online"), "DEGRADED", "0"),
+            (Form::Is("online"), "", "malformed"),
+            (Form::IsNot, "0", "1"),
+            (Form::IsNot, "1", "0"),
+            (Form::IsNot, "2", "malformed"),
+            (Form::Short, "512", "512"),
+            (Form::Short, "20.4G", "21894266880"),
+            (Form::Short, "1.1M/sec", "1150976"),
+            (Form::Short, "-1k", "malformed"),
+            (Form::Short, ".k", "malformed"),
+            (Form::Short, "k", "malformed"),
+            (Form::Short, "9999999999999Y", "too_large"),
         ] {
             assert_eq!(word(form, value.as_bytes()), expected, "{form:?} {value}");
         }
         let mut text = Vec::new();
         number_word(&gauge("a.b", "b", Unit::Count, "B.").signed(), b"-17", b"", &mut text);
         assert_eq!(text, b"-17");
+        let mut text = Vec::new();
+        let entry = gauge("a.b", "b", Unit::Count, "B.").signed().form(Form::Short);
+        number_word(&entry, b"-427.5k/sec", b"", &mut text);
+        assert_eq!(text, b"-437748");
     }
 
     #[test]
@@ -301,7 +406,48 @@ mod tests {
         assert!(labels_of(&entry).eq(expected));
     }
 
-    const FORMS: [Form; 8] = [
+    #[test]
+    fn ranges_are_numbers() {
+        let words = |text: &str| {
+            let words = numbers_of(text.as_bytes()).take(5).map(|word| String::from_utf8(word).unwrap());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        for (text, expected) in [
+            ("1,3-5,9", "1 3 4 5 9"),
+            ("", ""),
+            ("0", "0"),
+            ("5-3", ""),
+            ("x,2,3-,4", "2 4"),
+            ("0-18446744073709551615", "0 1 2 3 4"),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_mode_takes_its_bytes() {
+        let entry = gauge("a.b", "b", Unit::Count, "B.").steps(3);
+        for (mode, devices, expected) in [
+            ("single", 1, Some(1_000)),
+            ("raid1", 2, Some(2_000)),
+            ("raid1c4", 5, Some(4_000)),
+            ("raid5", 4, Some(1_333)),
+            ("raid6", 4, Some(2_000)),
+            ("raid5", 1, None),
+            ("raid6", 1, None),
+            ("raid6", 2, None),
+            ("raid5", u64::MAX, None),
+            ("bytes_used", 1, None),
+        ] {
+            assert_eq!(copies(&entry, mode, devices), expected, "{mode} {devices}");
+        }
+    }
+
+    const FORMS: [Form; 12] = [
+        Form::Is("x"),
+        Form::IsNot,
+        Form::Short,
+        Form::CountOf(&[]),
         Form::One,
         Form::Number,
         Form::Thousands,

@@ -13,10 +13,14 @@ pub(crate) const COLLECT: &str = "collect[]";
 /// numbers).
 const COLLECTORS: &[(&str, &[&str])] = &[
     ("arp", &["net.neighbours"]),
+    ("bcache", &["bcache.*"]),
+    ("bonding", &["bonding.*"]),
+    ("btrfs", &["btrfs.*"]),
     ("cpu", &["cpu.*", "thermal.core_throttles", "thermal.package_throttles"]),
     ("cpufreq", &["cpufreq.*"]),
     ("conntrack", CONNTRACK),
     ("diskstats", &["disk.*"]),
+    ("dmmultipath", &["multipath.*"]),
     ("dmi", &["host.dmi"]),
     ("edac", &["edac.*"]),
     ("entropy", ENTROPY),
@@ -25,7 +29,9 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("filesystem", &["fs.*"]),
     ("hwmon", &["hwmon.*"]),
     ("infiniband", &["infiniband.*"]),
+    ("ipvs", IPVS),
     ("loadavg", &["load.*", "tasks.*"]),
+    ("mdadm", MD),
     ("meminfo", &["mem.*"]),
     ("netclass", NET_CLASS),
     ("netdev", NET_DEV),
@@ -38,6 +44,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("pressure", &["pressure.*"]),
     ("rapl", &["rapl.*"]),
     ("schedstat", &["schedstat.*"]),
+    ("selinux", &["selinux.*"]),
     ("sockstat", &["socket.*"]),
     ("softnet", &["softnet.*"]),
     ("stat", &["kernel.*"]),
@@ -49,8 +56,16 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("uname", &["host.uname"]),
     ("vmstat", &["vm.*"]),
     ("watchdog", &["watchdog.*"]),
+    ("xfs", &["xfs.*"]),
+    ("zfs", &["zfs.*"]),
+    ("md", MD),
+    ("mdstat", MD),
+    ("net/ip_vs", IPVS),
+    ("net/ip_vs_stats", IPVS),
     ("net/dev", NET_DEV),
     ("net/class", NET_CLASS),
+    ("cpu/isolated", &["cpu.isolated"]),
+    ("disk/info", DISK_INFO),
     ("cpu/throttle", &["thermal.core_throttles", "thermal.package_throttles"]),
     ("power_supply", POWER_SUPPLY),
     ("tape", TAPE),
@@ -86,6 +101,22 @@ const COLLECTORS: &[(&str, &[&str])] = &[
 /// Services, containers and jobs.
 const CONTROL_GROUPS: &[&str] =
     &["cgroup.count", "cgroup.info", "cgroup.cpu_*", "cgroup.memory*", "cgroup.io_*", "cgroup.tasks*"];
+
+/// What the kernel and udev know of disks.
+const DISK_INFO: &[&str] = &[
+    "disk.identity",
+    "disk.write_cache",
+    "disk.write_cache_on",
+    "disk.rotation_rate",
+    "disk.file_system",
+    "disk.mapper",
+];
+
+/// Arrays of disks: some numbers are of `/proc`, some of `/sys`.
+const MD: &[&str] = &["md.*"];
+
+/// The kernel's load balancer: its sums and its servers.
+const IPVS: &[&str] = &["ipvs.*"];
 
 /// Batteries and mains.
 const POWER_SUPPLY: &[&str] = &["power_supply.*"];
@@ -192,10 +223,8 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let refused = of("collect[]=cpu&collect[]=ntp").unwrap_err();
-        assert!(
-            refused.starts_with(
-                "collect[]: there is no collector 'ntp'; there are arp, cpu, cpufreq, conntrack, "
-            )
-        );
+        assert!(refused.starts_with(
+            "collect[]: there is no collector 'ntp'; there are arp, bcache, bonding, btrfs, cpu, "
+        ));
     }
 }

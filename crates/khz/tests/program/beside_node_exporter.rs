@@ -9,15 +9,12 @@ use crate::process::Running;
 
 /// Names that khz does not have, and why.
 const MISSING: &[(&str, &str)] = &[
-    ("node_disk_info", "what udev says of a disk is not read"),
-    ("node_disk_device_mapper_info", "what udev says of a disk is not read"),
-    ("node_disk_filesystem_info", "what udev says of a disk is not read"),
+    ("node_disk_info", "node_exporter 1.5 does not say whether a disk rotates"),
     ("node_exporter_build_info", "about node_exporter itself"),
     ("node_network_speed_bytes", "node_exporter shows -125000 where the speed is not known, khz nothing"),
     ("node_os_version", "a version as a number"),
     ("node_scrape_collector_duration_seconds", "about node_exporter itself; khz has khz_source_..."),
     ("node_scrape_collector_success", "about node_exporter itself; khz has khz_source_..."),
-    ("node_selinux_enabled", "not read"),
     ("node_sockstat_TCP_mem_bytes", "the same as node_sockstat_TCP_mem, in bytes"),
     ("node_sockstat_UDP_mem_bytes", "the same as node_sockstat_UDP_mem, in bytes"),
     ("node_textfile_scrape_error", "there is no textfile directory"),
@@ -86,7 +83,8 @@ fn metrics_have_the_names_types_labels_and_values_of_node_exporter() {
             (Some(ours), Some(_)) if ours.series.is_empty() => {}
             (None, Some(_)) => {}
             (None, None) => wrong.push(format!("{name}: khz does not have it")),
-            (Some(_), Some(_)) if name == "node_network_speed_bytes" => {}
+            (Some(_), Some(_)) if ["node_network_speed_bytes", "node_disk_info"].contains(&name.as_str()) => {
+            }
             (Some(_), Some(_)) => {
                 wrong.push(format!("{name}: khz has it, and the list of missing names too"))
             }

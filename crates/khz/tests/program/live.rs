@@ -231,5 +231,6 @@ fn the_process_stays_small_and_starts_two_threads_beside_its_own() {
         }
     }
     assert!(relocated > 100, "{smaps}");
-    assert!(number("RssAnon:") - relocated <= 3_300, "{relocated} kB of addresses; {status}");
+    // Half a megabyte of it are metrics of the catalogue that this host does not have.
+    assert!(number("RssAnon:") - relocated <= 3_800, "{relocated} kB of addresses; {status}");
 }

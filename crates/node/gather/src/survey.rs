@@ -5,6 +5,7 @@
 
 mod control_groups;
 mod course;
+mod disks;
 mod file_systems;
 mod folder;
 mod interfaces;
@@ -156,6 +157,7 @@ impl Survey {
             Subject::Interfaces => interfaces::survey(course, &root),
             Subject::Throttling => processors::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
+            Subject::Disks => disks::survey(course, &root),
             Subject::Sensors => sensors::survey(course, &root, &trees),
             Subject::ControlGroups => control_groups.survey(course, &root),
             Subject::Processes => processes.survey(course),

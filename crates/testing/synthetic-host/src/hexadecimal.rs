@@ -2,8 +2,16 @@
 
 use crate::{KernelFile, Noise, Truth};
 
-/// The metrics of the first columns of softnet_stat, and all its columns: the thirteenth is the CPU's number.
-const SOFTNET: [&str; 3] = ["softnet.processed", "softnet.dropped", "softnet.squeezed"];
+/// The metrics and their columns of softnet_stat, and the number of its columns: the thirteenth is the CPU's number.
+const SOFTNET: [(usize, &str); 7] = [
+    (0, "softnet.processed"),
+    (1, "softnet.dropped"),
+    (2, "softnet.squeezed"),
+    (8, "softnet.collisions"),
+    (9, "softnet.woken"),
+    (10, "softnet.flow_limited"),
+    (11, "softnet.backlog"),
+];
 const SOFTNET_COLUMNS: usize = 15;
 const CPU: usize = 12;
 
@@ -36,7 +44,10 @@ impl KernelFile for Softnet {
         let line = |(cpu, numbers): (usize, &[u32; SOFTNET.len()])| {
             let number = |column| match column {
                 CPU => cpu as u32,
-                _ => numbers.get(column).copied().unwrap_or(0),
+                _ => {
+                    let at = SOFTNET.iter().position(|(known, _)| *known == column);
+                    at.map_or(0, |at| numbers[at])
+                }
             };
             let words: Vec<String> =
                 (0..SOFTNET_COLUMNS).map(|column| format!("{:08x}", number(column))).collect();
@@ -47,7 +58,7 @@ impl KernelFile for Softnet {
 
     fn truth(&self) -> Vec<Truth> {
         let of_cpu = |(cpu, numbers): (usize, &[u32; SOFTNET.len()])| {
-            let truth = move |(metric, value): (&'static str, u32)| Truth {
+            let truth = move |((_, metric), value): ((usize, &'static str), u32)| Truth {
                 metric,
                 instance: Some(cpu.to_string()),
                 value: u64::from(value),

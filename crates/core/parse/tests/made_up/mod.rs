@@ -14,7 +14,7 @@ pub fn tree_text(
     is_wanted: impl Fn(&Entry) -> bool,
 ) -> Option<String> {
     let Pieces::Survey { subject, .. } = file.pieces else { return None };
-    let others = [Subject::Sensors, Subject::ControlGroups, Subject::Processes];
+    let others = [Subject::Disks, Subject::Sensors, Subject::ControlGroups, Subject::Processes];
     if !matches!(subject, Subject::Tree(_)) && !others.contains(&subject) {
         return None;
     }

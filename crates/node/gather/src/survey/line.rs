@@ -3,8 +3,9 @@
 
 use khz_model::instance::INSTANCE_MAX;
 use khz_parse::Entry;
-use khz_parse::survey::{NONE, STUCK, UNREADABLE, describe, escape};
-use khz_parse::tree::{labels_of, number_word, word_of};
+use khz_parse::columns::{Place, word_at};
+use khz_parse::survey::{NO_INSTANCE, NONE, STUCK, UNREADABLE, describe, escape, no_number};
+use khz_parse::tree::{copies, labels_of, number_word, word_of};
 use rustix::io::Errno;
 
 use super::folder::{Folder, why};
@@ -31,6 +32,11 @@ impl Line {
         Line { begin, words: Vec::new(), labels: Vec::new() }
     }
 
+    /// Begins a line about numbers without an instance.
+    pub fn without_instance() -> Self {
+        Line { begin: NO_INSTANCE.into(), words: Vec::new(), labels: Vec::new() }
+    }
+
     /// Adds what a file says as the number of this entry. `word` is the word of the instance, where its branch has words.
     pub fn number(&mut self, folder: &mut Folder, file: &str, entry: &Entry, word: &[u8]) {
         let mut value = Vec::new();
@@ -40,6 +46,55 @@ impl Line {
             Err(errno) => value.extend(why(Some(errno)).bytes()),
         }
         self.words.push((word_of(entry), value));
+    }
+
+    /// Adds a number that was read elsewhere.
+    pub fn value(&mut self, entry: &Entry, found: &[u8]) {
+        let mut value = Vec::new();
+        number_word(entry, found, b"", &mut value);
+        self.words.push((word_of(entry), value));
+    }
+
+    /// Adds what stands at a place of a file.
+    pub fn number_at(
+        &mut self,
+        folder: &mut Folder,
+        (file, place): (&str, Place),
+        entry: &Entry,
+        word: &[u8],
+    ) {
+        let mut value = Vec::new();
+        match folder.text(file).map(|text| word_at(text, place)) {
+            Ok(Ok(Some(found))) => number_word(entry, found, word, &mut value),
+            Ok(Ok(None)) => value.extend(NONE.bytes()),
+            Ok(Err(fault)) => value.extend(no_number(fault).bytes()),
+            Err(errno) => value.extend(why(Some(errno)).bytes()),
+        }
+        self.words.push((word_of(entry), value));
+    }
+
+    /// Adds how many bytes of the devices a byte takes in the folder's mode; the files of the pattern are the devices.
+    pub fn copies(&mut self, folder: &mut Folder, devices: &str, entry: &Entry) {
+        let value = match folder.count(devices, |_| true) {
+            Ok(devices) => copies(entry, folder.name(), devices as u64).map(|copies| copies.to_string()),
+            Err(errno) => Some(why(Some(errno)).to_owned()),
+        };
+        self.words.push((word_of(entry), value.unwrap_or_else(|| NONE.to_owned()).into_bytes()));
+    }
+
+    /// Adds how many files of this pattern have a value for which `counts` is true.
+    pub fn count(
+        &mut self,
+        folder: &mut Folder,
+        pattern: &str,
+        entry: &Entry,
+        counts: impl Fn(&[u8]) -> bool,
+    ) {
+        let value = match folder.count(pattern, counts) {
+            Ok(count) => count.to_string(),
+            Err(errno) => why(Some(errno)).to_owned(),
+        };
+        self.words.push((word_of(entry), value.into_bytes()));
     }
 
     /// Adds the labels of a description.

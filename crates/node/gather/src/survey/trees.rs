@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::{Nanos, ValueType};
-use khz_parse::tree::{Branch, Form, Part, Words, file_of, fits};
+use khz_parse::columns::rest_at;
+use khz_parse::tree::{Branch, Form, Part, Words, file_of, fits, numbers_of, place_of};
 use khz_parse::{Entry, Group, Subject};
 use rustix::io::Errno;
 
@@ -62,6 +63,11 @@ impl Leaves {
     pub fn add(&mut self, step: &str, line: Line) {
         line.write(&mut self.text);
         self.lines.entry(step.to_owned()).or_default().push(line);
+    }
+
+    /// The text; `None`: there is no instance.
+    pub fn into_text(self) -> Option<Vec<u8>> {
+        (!self.text.is_empty()).then_some(self.text)
     }
 
     /// False beyond the limit of instances; then one is counted as left out.
@@ -140,7 +146,14 @@ impl Trees {
             }
             let words = match branch.words {
                 Words::None => vec![Vec::new()],
-                Words::Numbered(pattern) => numbers(&root.join(&place.path), pattern),
+                // One more than there is room for, so that it is counted as left out.
+                Words::Ranges(file) => {
+                    numbers_of(folder.value(file).unwrap_or_default()).take(TREE_INSTANCES_MAX + 1).collect()
+                }
+                Words::Files(pattern) => {
+                    let found = folder.matches(pattern).unwrap_or_default();
+                    found.into_iter().map(|(_, word)| word.into_bytes()).collect()
+                }
                 Words::Of(file) => {
                     let value = folder.value(file).unwrap_or_default();
                     value
@@ -169,6 +182,9 @@ impl Trees {
         word: &[u8],
         folder: &mut Folder,
     ) -> Line {
+        if groups[0].is_whole() {
+            return self.filled(Line::without_instance(), groups, word, folder);
+        }
         let mut parts = branch
             .name
             .iter()
@@ -178,7 +194,11 @@ impl Trees {
         let name = parts.next().unwrap_or_default();
         let labels: Vec<(&str, Vec<u8>)> = groups[0].instance_labels.iter().copied().zip(parts).collect();
         let labels = labels.iter().map(|(label, value)| (*label, value.as_slice()));
-        let mut line = Line::new(groups[0].line_kind(), &name, labels);
+        self.filled(Line::new(groups[0].line_kind(), &name, labels), groups, word, folder)
+    }
+
+    /// The line with its numbers and its description.
+    fn filled(&self, mut line: Line, groups: &[Group], word: &[u8], folder: &mut Folder) -> Line {
         for entry in groups.iter().flat_map(|group| group.entries) {
             if entry.value_type == ValueType::Labels {
                 line.description(folder, entry);
@@ -190,8 +210,24 @@ impl Trees {
     }
 
     fn number(&self, line: &mut Line, folder: &mut Folder, entry: &'static Entry, word: &[u8]) {
-        if entry.form != Form::ThousandsIfQuick {
-            return line.number(folder, &file_of(entry.field, word), entry, word);
+        let file = file_of(entry.field, word);
+        let is_one_of = |values: &[&str], value: &[u8]| values.iter().any(|known| known.as_bytes() == value);
+        match entry.form {
+            Form::ThousandsIfQuick => {}
+            Form::CountOf([]) => return line.count(folder, &file, entry, |_| true),
+            Form::CountOf(values) => {
+                return line.count(folder, &file, entry, |value| is_one_of(values, value));
+            }
+            Form::CountOfOthers(values) => {
+                return line.count(folder, &file, entry, |value| !is_one_of(values, value));
+            }
+            Form::Copies => return line.copies(folder, &file, entry),
+            _ => {
+                return match place_of(entry) {
+                    Some((file, place)) => line.number_at(folder, (&file_of(file, word), place), entry, word),
+                    None => line.number(folder, &file, entry, word),
+                };
+            }
         }
         if lock(&self.slow).get(entry.name).is_some_and(|slow| *slow >= TREE_SLOW_READS_MAX) {
             return;
@@ -218,7 +254,10 @@ fn part_of(part: Part, place: &Found, index: Option<u64>, word: &[u8], folder: &
     match part {
         Part::Captured(number) => captured(number),
         Part::Named(number) => place.named.get(number).map_or_else(Vec::new, |text| text.as_bytes().to_vec()),
-        Part::Value(file) => folder.value(file).unwrap_or_default().to_vec(),
+        Part::Value(file) => folder.value(&file_of(file, word)).unwrap_or_default().to_vec(),
+        Part::Line(file, line, skipped) => folder
+            .text(&file_of(file, word))
+            .map_or_else(|_| Vec::new(), |text| rest_at(text, line, skipped).to_vec()),
         Part::ValueOr(file, number) => match folder.value(file) {
             Ok(value) if !value.is_empty() => value.to_vec(),
             _ => captured(number),
@@ -236,22 +275,14 @@ fn part_of(part: Part, place: &Found, index: Option<u64>, word: &[u8], folder: &
     }
 }
 
-/// `Some` if a value is the word, or the word, `-` and a number; that number, if there is one.
+/// `Some` if a value is the word, or the word, `-` and a number; that number, if there is one. A word that ends with `-` is a
+/// beginning.
 fn numbered(value: &[u8], word: &str) -> Option<Option<u64>> {
     let rest = value.strip_prefix(word.as_bytes())?;
-    if rest.is_empty() {
+    if rest.is_empty() || word.ends_with('-') {
         return Some(None);
     }
     Some(Some(khz_parse::number::digits(rest.strip_prefix(b"-")?).ok()?))
-}
-
-/// What the wildcard stands for in each file of this pattern.
-fn numbers(folder: &Path, pattern: &str) -> Vec<Vec<u8>> {
-    let number = |name: &String| {
-        let mut captured = Vec::new();
-        fits(pattern, name, &mut captured).then(|| captured.concat().into_bytes())
-    };
-    names(folder).unwrap_or_default().iter().filter_map(number).collect()
 }
 
 /// A folder, and what the wildcards stand for.

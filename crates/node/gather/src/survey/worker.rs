@@ -76,6 +76,7 @@ pub(super) fn named(subject: Subject) -> &'static str {
         Subject::Interfaces => "network interfaces",
         Subject::Throttling => "throttled processors",
         Subject::Clock => "the clock",
+        Subject::Disks => "disks",
         Subject::Sensors => "sensors",
         Subject::ControlGroups => "control groups",
         Subject::Processes => "processes",

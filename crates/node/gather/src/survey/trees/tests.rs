@@ -225,6 +225,116 @@ fn a_governor_is_one_of_those_that_there_are() {
     assert_eq!(root.parse("cpufreq").faults(), []);
 }
 
+/// The readings of a tree, as text.
+fn printed(parser: &Parser) -> Vec<String> {
+    readings(parser).into_iter().map(|(name, reading)| format!("{name} {reading:?}")).collect()
+}
+
+#[test]
+fn a_file_of_lines_gives_each_number_its_place_and_what_is_missing_has_no_slot() {
+    let root = Root::new("lines");
+    let file = "sys/fs/xfs/sda1/stats/stats";
+    root.write(file, "extent_alloc 1 872 3 4\nrw 28\nvnodes x 0 0 0 1 1 1 0\nnew 1 2\n");
+    // Folders beside those of file systems.
+    root.write("sys/fs/xfs/stats/stats", "extent_alloc 9 9 9 9\n").write("sys/fs/xfs/debug/log", "1");
+    let parser = root.parse("xfs");
+    let found = printed(&parser);
+    assert_eq!(found.len(), 4 + 2 + 7, "{found:?}");
+    for expected in [
+        "xfs.blocks_allocated[sda1] Present(872)",
+        "xfs.write_calls[sda1] Failed(Malformed)",
+        "xfs.read_calls[sda1] Failed(Malformed)",
+        "xfs.vnode_active[sda1] Failed(Malformed)",
+        "xfs.vnode_releases[sda1] Present(1)",
+    ] {
+        assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
+    }
+    root.write(file, vec![b'7'; super::super::folder::TREE_FILE_BYTES_MAX + 1]);
+    assert!(printed(&root.parse("xfs")).iter().all(|line| line.ends_with("Failed(Unreadable)")));
+}
+
+#[test]
+fn numbers_without_an_instance_take_slots_only_where_they_are() {
+    let root = Root::new("whole");
+    assert_eq!(root.survey("zfs"), Err(Errno::NOENT));
+    let kstat = "proc/spl/kstat/zfs";
+    let head = "6 1 0x01 91 4368 52 97\nname                            type data\n";
+    root.write(
+        &format!("{kstat}/arcstats"),
+        format!("{head}hits 4 546\nmemory_available_bytes 3 -7\nnew 4 1\n"),
+    );
+    root.write(&format!("{kstat}/pool 1/state"), "DEGRADED\n");
+    root.write(
+        &format!("{kstat}/pool 1/objset-0x36"),
+        format!("{head}dataset_name 7 pool 1/my data\nreads 4 28\n"),
+    );
+    let found = printed(&root.parse("zfs"));
+    for expected in [
+        "zfs.pool_online[pool%201] Present(0)",
+        "zfs.pool_degraded[pool%201] Present(1)",
+        "zfs.dataset_reads[pool%201,dataset=pool%201%2Fmy%20data] Present(28)",
+        "zfs.arc_hits Present(546)",
+        "zfs.arc_memory_available_bytes Present(18446744073709551609)",
+    ] {
+        assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
+    }
+    assert_eq!(found.len(), 7 + 1 + 2, "{found:?}");
+}
+
+#[test]
+fn what_is_not_there_is_off_where_that_is_what_it_means() {
+    let root = Root::new("off");
+    fs::create_dir_all(root.0.join("sys/fs")).unwrap();
+    assert_eq!(printed(&root.parse("selinux")), ["selinux.enabled Present(0)"]);
+    root.write("sys/fs/selinux/enforce", "0");
+    assert_eq!(
+        printed(&root.parse("selinux")),
+        ["selinux.enabled Present(1)", "selinux.enforcing Present(0)"]
+    );
+}
+
+#[test]
+fn paths_are_counted_by_their_states_and_other_disks_are_left_out() {
+    let root = Root::new("paths");
+    for (disk, uuid, name) in
+        [("dm-5", "mpath-36", "mpathA"), ("dm-6", "LVM-ab", "vg0"), ("dm-x", "mpath-1", "b")]
+    {
+        root.write(&format!("sys/block/{disk}/dm/uuid"), uuid)
+            .write(&format!("sys/block/{disk}/dm/name"), name);
+        root.write(&format!("sys/block/{disk}/size"), "8")
+            .write(&format!("sys/block/{disk}/dm/suspended"), "1");
+    }
+    for (path, state) in [("sda", "running"), ("sdb", "offline"), ("nvme0n1", "live")] {
+        root.write(&format!("sys/block/dm-5/slaves/{path}/device/state"), state);
+    }
+    let found = printed(&root.parse("dmmultipath"));
+    for expected in [
+        "multipath.active[mpathA,sysfs_name=dm-5] Present(0)",
+        "multipath.size[mpathA,sysfs_name=dm-5] Present(4096)",
+        "multipath.paths[mpathA,sysfs_name=dm-5] Present(3)",
+        "multipath.paths_active[mpathA,sysfs_name=dm-5] Present(2)",
+        "multipath.paths_failed[mpathA,sysfs_name=dm-5] Present(1)",
+        "multipath.path_state[mpathA,path=sdb,state=offline] Present(1)",
+    ] {
+        assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
+    }
+    assert_eq!(found.len(), 6 + 3, "{found:?}");
+}
+
+#[test]
+fn a_range_is_as_many_instances_as_there_is_room_for() {
+    let root = Root::new("ranges");
+    root.write("sys/devices/system/cpu/isolated", "\n");
+    assert_eq!(root.survey("cpu/isolated"), Err(Errno::NOENT));
+    root.write("sys/devices/system/cpu/isolated", "1,3-4\n");
+    assert_eq!(
+        root.survey("cpu/isolated").unwrap(),
+        "cpu 1 isolated=1\ncpu 3 isolated=1\ncpu 4 isolated=1\n"
+    );
+    root.write("sys/devices/system/cpu/isolated", "0-18446744073709551615\n");
+    assert_eq!(root.survey("cpu/isolated").unwrap().lines().count(), TREE_INSTANCES_MAX);
+}
+
 #[test]
 fn a_file_that_is_always_slow_is_given_up_and_one_that_is_so_now_and_then_is_not() {
     let root = Root::new("slow");
@@ -264,9 +374,25 @@ proptest! {
         root.write(&format!("{supply}/model_name"), &values[3]).write(&format!("{supply}/temp"), &values[4]);
         root.write(&format!("{ZONE}0/type"), &values[5]).write(&format!("{ZONE}0/temp"), &values[4]);
         root.write("sys/class/hwmon/hwmon0/temp1_label", &values[0]).write("sys/class/hwmon/hwmon0/temp1_input", &values[1]);
-        for tree in ["infiniband", "power_supply", "thermal_zone", "hwmon"] {
+        root.write(&format!("sys/fs/xfs/{name}/stats/stats"), [b"rw ", &values[0][..], b"\nig ", &values[1]].concat());
+        let objset = format!("proc/spl/kstat/zfs/{name}/objset-{name}");
+        root.write(&objset, [b"dataset_name ", &values[2][..], b"\nreads ", &values[3]].concat());
+        let set = format!("sys/fs/bcache/{name}-{name}/bdev0");
+        root.write(&format!("{set}/writeback_rate_debug"), [b"rate: ", &values[4][..]].concat());
+        root.write(&format!("sys/fs/btrfs/{name}-{name}/allocation/data/{name}/used_bytes"), &values[0]);
+        root.write(&format!("sys/block/dm-1/slaves/{name}/device/state"), &values[1]);
+        root.write("sys/block/dm-1/dm/name", &values[2]).write("sys/block/dm-1/dm/uuid", "mpath-");
+        root.write("sys/class/net/bonding_masters", &values[3]);
+        root.write("sys/devices/system/cpu/isolated", &values[4]);
+        root.write("sys/fs/selinux/enforce", &values[5]);
+        let trees = ["xfs", "zfs", "bcache", "btrfs", "dmmultipath", "selinux"];
+        for tree in ["infiniband", "power_supply", "thermal_zone", "hwmon"].into_iter().chain(trees) {
             let parser = root.parse(tree);
             prop_assert_eq!(parser.faults(), []);
+        }
+        // The same word twice is the same instance twice.
+        for tree in ["bonding", "cpu/isolated"] {
+            let _ = root.bytes(tree);
         }
     }
 }

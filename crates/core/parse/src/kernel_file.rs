@@ -36,6 +36,13 @@ pub struct KernelFile {
     pub parse: fn(&mut Sink<'_>),
 }
 
+/// A source has one name, and no other has it.
+impl PartialEq for KernelFile {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.path) == (other.name, other.path)
+    }
+}
+
 /// Metrics that exist once for each instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {

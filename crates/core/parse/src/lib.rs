@@ -49,6 +49,7 @@ pub mod nfs;
 pub mod number;
 pub mod nvme;
 pub mod os_release;
+pub mod own_source;
 mod parser;
 pub mod power_supply;
 pub mod pressure;

@@ -54,6 +54,9 @@ const STORE_KEYS: [(&str, &str); 5] = [
 /// Keys inside `[sources.NAME]`.
 const SOURCE_KEYS: [&str; 5] = ["rate", "enabled", "budget", "path", "places"];
 
+/// Further keys of a source that the user describes, which has a `path` and a name that no source of ours has.
+const OWN_SOURCE_KEYS: [&str; 6] = ["line", "column", "kind", "unit", "divide", "help"];
+
 /// Keys inside `[sinks.NAME]`.
 const SINK_KEYS: [(&str, Shape); 5] = [
     ("rrd", Shape::Text("DIR")),
@@ -105,7 +108,8 @@ impl Reader<'_> {
         let mut sources = Vec::new();
         for (name, table) in tables.iter() {
             let known = self.source_names.contains(&name.get_ref().as_ref());
-            if !known {
+            let is_described = matches!(table.get_ref(), DeValue::Table(keys) if keys.contains_key("path"));
+            if !known && !is_described {
                 return Err(self.unknown(name, "sources.", self.source_names.iter().copied()));
             }
             let DeValue::Table(keys) = table.get_ref() else {
@@ -127,7 +131,12 @@ impl Reader<'_> {
                 "budget" => source.budget = Some(self.setting(&full, Shape::Text("PERCENT"), value)?),
                 "places" => source.places = Some(self.setting(&full, Shape::Text("NUMBER"), value)?),
                 "path" => source.path = Some(self.setting(&full, Shape::Text("DIR"), value)?),
-                _ => return Err(self.unknown(key, &format!("sources.{name}."), SOURCE_KEYS)),
+                other => match OWN_SOURCE_KEYS.iter().find(|known| **known == other) {
+                    Some(known) if !self.source_names.contains(&name) => {
+                        source.own.push((known, self.setting(&full, Shape::Text("WORD"), value)?));
+                    }
+                    _ => return Err(self.unknown(key, &format!("sources.{name}."), SOURCE_KEYS)),
+                },
             }
         }
         Ok(source)

@@ -76,6 +76,8 @@ pub struct SourceValues {
     pub path: Option<Value>,
     /// How many it shows.
     pub places: Option<Value>,
+    /// What a source of the user's own is: what else its table has.
+    pub own: Vec<(&'static str, Value)>,
 }
 
 /// The values of `[sinks.NAME]`.

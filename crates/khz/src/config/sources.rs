@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use khz_gather::{PROCESS_PLACES_MAX, SurveySettings};
-use khz_model::{Rate, suggest};
-use khz_parse::{processes, textfile};
+use khz_model::{Kind, Rate, Unit, suggest};
+use khz_parse::own_source::{OWN_SOURCES_MAX, OwnSource};
+use khz_parse::{KernelFile, processes, textfile};
 
 use super::values::{bad, checked, items, quantity, share, switch};
-use super::{ConfigError, Layers, Value};
+use super::{ConfigError, Layers, Origin, SourceValues, Value};
 
 /// Which sources are gathered, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Sources {
     pub exactly: bool,
     /// The settings of single sources.
     pub choices: Vec<SourceChoice>,
+    /// Sources that the file describes.
+    pub own: Vec<&'static KernelFile>,
 }
 
 /// The settings of one source.
@@ -43,26 +46,35 @@ impl Sources {
         SurveySettings {
             text_files: of(textfile::FILE.name).and_then(|own| own.path.clone()).unwrap_or(usual.text_files),
             places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
+            own: self.own.clone(),
         }
     }
 }
 
 /// The file's tables, overridden by the list of `--sources` or its variable.
 pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources, ConfigError> {
-    let mut tables = Vec::new();
+    let (mut tables, mut own) = (Vec::new(), Vec::new());
     for table in &layers.sources {
+        let is_own = !source_names.contains(&table.name.as_str());
+        if is_own {
+            own.push(described(table, own.len())?);
+        }
         tables.push(SourceChoice {
             name: table.name.clone(),
             rate: optional(&table.rate, &table.name, "rate", quantity)?,
             enabled: optional(&table.enabled, &table.name, "enabled", switch)?.unwrap_or(true),
             budget: optional(&table.budget, &table.name, "budget", share)?,
-            path: optional(&table.path, &table.name, "path", |text| folder(&table.name, text))?,
+            path: match is_own {
+                true => None,
+                false => optional(&table.path, &table.name, "path", |text| folder(&table.name, text))?,
+            },
             places: optional(&table.places, &table.name, "places", |text| places(&table.name, text))?,
         });
     }
-    let listed = checked(layers, "sources", |text| source_list(text, source_names))?;
+    let names: Vec<&str> = source_names.iter().copied().chain(own.iter().map(|file| file.name)).collect();
+    let listed = checked(layers, "sources", |text| source_list(text, &names))?;
     if listed.is_empty() {
-        return Ok(Sources { exactly: false, choices: tables });
+        return Ok(Sources { exactly: false, choices: tables, own });
     }
     let choices = listed.into_iter().map(|(name, rate)| {
         let table = tables.iter().find(|table| table.name == name);
@@ -76,7 +88,54 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
             name,
         }
     });
-    Ok(Sources { exactly: true, choices: choices.collect() })
+    Ok(Sources { exactly: true, choices: choices.collect(), own })
+}
+
+/// The source that a table describes. `before`: so many tables describe one before it.
+fn described(table: &SourceValues, before: usize) -> Result<&'static KernelFile, ConfigError> {
+    let name = &table.name;
+    let value = |key: &str| table.own.iter().find(|(own, _)| *own == key).map(|(_, value)| value.clone());
+    let Some(path) = &table.path else {
+        let nowhere = Value { text: String::new(), origin: Origin::Default };
+        return Err(bad(&format!("sources.{name}.path"), &nowhere, "it is missing".to_owned()));
+    };
+    let column = optional(&value("column"), name, "column", |text| {
+        text.parse::<usize>().map_err(|_| format!("'{text}' is not a number from 1 to 64"))
+    })?;
+    let source = OwnSource {
+        name: name.clone(),
+        path: path.text.clone(),
+        line: value("line").map(|line| (line.text, column.unwrap_or(1))),
+        kind: optional(&value("kind"), name, "kind", |text| {
+            named(Kind::named(text), text, "gauge or counter")
+        })?
+        .unwrap_or(Kind::Gauge),
+        unit: optional(&value("unit"), name, "unit", |text| {
+            let all: Vec<&str> = Unit::ALL.iter().map(|unit| unit.as_str()).collect();
+            named(Unit::named(text), text, &format!("one of {}", all.join(", ")))
+        })?
+        .unwrap_or(Unit::Count),
+        places: optional(&value("divide"), name, "divide", divisor)?.unwrap_or(0),
+        help: value("help").map(|help| help.text).unwrap_or_default(),
+    };
+    if before >= OWN_SOURCES_MAX {
+        return Err(bad(
+            &format!("sources.{name}"),
+            path,
+            format!("at most {OWN_SOURCES_MAX} sources are described"),
+        ));
+    }
+    source.make().map_err(|error| bad(&format!("sources.{name}"), path, error.to_string()))
+}
+
+fn named<T>(found: Option<T>, text: &str, expected: &str) -> Result<T, String> {
+    found.ok_or_else(|| format!("'{text}' is not {expected}"))
+}
+
+/// The decimal places of `1000`.
+fn divisor(text: &str) -> Result<u8, String> {
+    let places = (0..=9u8).find(|places| text == 10u64.pow((*places).into()).to_string());
+    places.ok_or_else(|| format!("'{text}' is not 1, 10, 100 and so on, up to 1000000000"))
 }
 
 /// The place of a source that may be elsewhere.
@@ -151,6 +210,7 @@ mod tests {
         assert_eq!(
             listed,
             Sources {
+                own: Vec::new(),
                 exactly: true,
                 choices: vec![
                     SourceChoice {
@@ -170,6 +230,31 @@ mod tests {
                 ],
             }
         );
+    }
+
+    #[test]
+    fn a_table_with_a_path_and_a_name_of_its_own_describes_a_source() {
+        let names = ["stat", "textfile", "processes"];
+        let read = |file: &str| sources(&layers(file, &[], &[]), &names);
+        let text = "[sources.room]\npath = \"/sys/class/room/*/temp\"\nunit = \"celsius\"\ndivide = 1000\n\
+                    rate = \"1Hz\"\nhelp = \"Of the room.\"\n";
+        let found = read(text).unwrap();
+        let metric = found.own[0].metrics().remove(0);
+        assert_eq!((&*metric.name, metric.places, metric.unit), ("own.room", 3, Unit::Celsius));
+        assert_eq!((found.choices[0].rate, &*found.choices[0].name), (Rate::from_hz(1), "room"));
+        assert_eq!(found.survey().own, found.own);
+        for (more, wanted) in [
+            ("unit = \"kelvin\"\n", "'kelvin' is not one of"),
+            ("kind = \"rate\"\n", "'rate' is not gauge or counter"),
+            ("divide = 7\n", "'7' is not 1, 10, 100"),
+            ("line = \"a b\"\n", "a line is a word"),
+            ("line = \"a\"\ncolumn = 0\n", "a line is a word"),
+        ] {
+            let error = read(&format!("[sources.room]\npath = \"/a/b\"\n{more}")).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        let error = read("[sources.room]\npath = \"a\"\n").unwrap_err().to_string();
+        assert!(error.contains("a path is absolute"), "{error}");
     }
 
     #[test]

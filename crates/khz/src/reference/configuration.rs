@@ -36,6 +36,8 @@ places = 50                      # so many of each kind, instead of 20
 path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter
 ```
 
+A table with a `path` and a name that no source of khz has describes a source of your own ([sources.md](sources.md#a-source-of-your-own)).
+
 The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries
 in PromQL, in a table `[engine]` ([scale.md](scale.md#let-a-hub-ask-such-an-engine)). Tables `[[rules_peer]]` name other hubs
 with the same rules ([rules.md](rules.md#two-hubs)). Tables below `[notify]` say who is told of alerts ([notify.md](notify.md)),

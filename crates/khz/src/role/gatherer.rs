@@ -103,7 +103,7 @@ pub fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
             budget: choice.and_then(|choice| choice.budget),
         })
     };
-    khz_parse::files().iter().filter_map(planned).collect()
+    khz_parse::files().iter().chain(&plan.sources.own).filter_map(planned).collect()
 }
 
 /// The rate of a source while nobody reads: its own, or that of the local lane, but not faster than the kernel updates
@@ -142,10 +142,11 @@ mod tests {
             ..SourceChoice::default()
         };
         assert_eq!(names(Sources::default()).len(), source_names().len());
-        let without = Sources { exactly: false, choices: vec![choice("vmstat", None, false)] };
+        let without = Sources { choices: vec![choice("vmstat", None, false)], ..Sources::default() };
         assert_eq!(names(without).len(), source_names().len() - 1);
         let fast = Rate::from_hz(1000);
         let only = Sources {
+            own: Vec::new(),
             exactly: true,
             choices: vec![choice("meminfo", fast, true), choice("stat", None, true)],
         };

@@ -36,11 +36,12 @@ const PROBES: usize = 21;
 
 /// Tries every source below `root`.
 pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
-    let subjects = khz_parse::files().iter().filter_map(|file| subject_of(root, file));
+    let files = || khz_parse::files().iter().chain(&settings.own).copied();
+    let subjects = files().filter_map(|file| subject_of(root, file));
     let survey = Survey::start(root, settings, subjects);
     // What takes longer is stuck, and is reported as not read.
     survey.wait(SURVEY_STUCK_AFTER.into());
-    let reports = khz_parse::files().iter().map(|file| probe_one(root, file, &survey)).collect();
+    let reports = files().map(|file| probe_one(root, file, &survey)).collect();
     survey.end();
     reports
 }

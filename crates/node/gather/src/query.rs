@@ -84,6 +84,7 @@ impl NodeQuery {
             .filter_map(|(i, source)| Some((source.kernel_file()?.prefix()?, SourceSet::one(i))));
         let naming = naming.collect();
         let mut metrics = catalogue();
+        metrics.extend(plan.survey.own.iter().flat_map(|file| file.metrics()));
         metrics.extend(tallies());
         let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
         let bits = sources.iter().enumerate().flat_map(|(i, metrics)| {

@@ -1,0 +1,212 @@
+//! Sources that somebody describes in a configuration: a number in a small file, or one in such a file of each of several folders.
+//! Each is a tree of small files as ours are ([`crate::tree`]), and lives as long as the program.
+
+use khz_model::name::is_metric_name;
+use khz_model::{Kind, Unit};
+
+use crate::entry::{Entry, counter, gauge};
+use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
+use crate::survey::{SURVEY_PERIOD, parse};
+use crate::tree::{Branch, Part};
+
+/// Where the names of their metrics begin.
+pub const PREFIX: &str = "own.";
+/// The most such sources: each is surveyed by itself.
+pub const OWN_SOURCES_MAX: usize = 16;
+/// The longest path.
+pub const OWN_PATH_MAX: usize = 256;
+/// The most wildcards in a path: each is a label.
+pub const OWN_WILDCARDS_MAX: usize = 3;
+/// The longest help.
+pub const OWN_HELP_MAX: usize = 200;
+
+/// The labels of the second wildcard and the third.
+static LABELS: [&str; OWN_WILDCARDS_MAX - 1] = ["part2", "part3"];
+
+/// What a configuration says of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnSource {
+    /// Its name: `room` gives the metric `own.room`.
+    pub name: String,
+    /// The file: `/sys/class/room/*/temp`. In the names of folders `*` stands for anything and `#` for digits.
+    pub path: String,
+    /// The word that begins the line with the number, and the number's column after it, from 1; `None`: the number is all that the
+    /// file has.
+    pub line: Option<(String, usize)>,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// The unit of the number.
+    pub unit: Unit,
+    /// The file counts in `10^-places` of the unit.
+    pub places: u8,
+    /// One sentence for people.
+    pub help: String,
+}
+
+/// Why a source cannot be as somebody describes it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnSourceError {
+    /// The name.
+    #[error("the name of a source has at most 32 small letters, digits and '_', and begins with a letter")]
+    Name,
+    /// The path.
+    #[error(
+        "a path is absolute, has no '..', at most {OWN_PATH_MAX} bytes and {OWN_WILDCARDS_MAX} wildcards (* or #), and these stand in names of folders: /sys/class/room/*/temp"
+    )]
+    Path,
+    /// The line.
+    #[error("a line is a word without blanks or ':', and a column is a number from 1 to 64")]
+    Line,
+    /// The help.
+    #[error("the help has at most {OWN_HELP_MAX} bytes")]
+    Help,
+}
+
+impl OwnSource {
+    /// Makes the source, for the life of the program.
+    ///
+    /// # Errors
+    /// Something is not as it may be.
+    pub fn make(&self) -> Result<&'static KernelFile, OwnSourceError> {
+        let is_name = self.name.len() <= 32 && !self.name.contains('.') && is_metric_name(&self.name);
+        let (folders, file) = self.place().ok_or(OwnSourceError::Path)?;
+        if !is_name {
+            return Err(OwnSourceError::Name);
+        }
+        if self.help.len() > OWN_HELP_MAX {
+            return Err(OwnSourceError::Help);
+        }
+        let field = match &self.line {
+            None => leak(file),
+            Some((word, column)) if is_word(word) && (1..=64).contains(column) => {
+                leak(&format!("{file}: {word} {column} of {column}"))
+            }
+            Some(_) => return Err(OwnSourceError::Line),
+        };
+        let wildcards = folders.matches(['*', '#']).count();
+        let name: Vec<Part> = (0..wildcards).map(Part::Captured).collect();
+        let group = Group {
+            label: if wildcards > 0 { "name" } else { "" },
+            instance_labels: &LABELS[..wildcards.saturating_sub(1)],
+            entries: Box::leak(Box::new([self.entry(field)])),
+            branch: Some(Branch {
+                folders: leak(folders),
+                name: Box::leak(name.into_boxed_slice()),
+                ..Branch::PLAIN
+            }),
+            ..Group::PLAIN
+        };
+        let source = leak(&self.name);
+        Ok(Box::leak(Box::new(KernelFile {
+            name: source,
+            path: leak(&self.path[1..]),
+            pieces: Pieces::Survey {
+                subject: Subject::Tree(source),
+                captured: leak(&format!("survey/own/{source}")),
+            },
+            only_base: true,
+            scalars: &[],
+            groups: Box::leak(Box::new([group])),
+            parse,
+        })))
+    }
+
+    /// The folders of the path and its file.
+    fn place(&self) -> Option<(&str, &str)> {
+        let path = self.path.strip_prefix('/')?;
+        let (folders, file) = path.rsplit_once('/')?;
+        let parts = || path.split('/');
+        let is_plain = parts().all(|part| !part.is_empty() && part != "." && part != "..")
+            && !path.contains(|c: char| c.is_control())
+            && path.len() < OWN_PATH_MAX;
+        let wildcards = folders.matches(['*', '#']).count();
+        let fits = wildcards <= OWN_WILDCARDS_MAX && !file.contains(['*', '#', ':']);
+        (is_plain && fits).then_some((folders, file))
+    }
+
+    fn entry(&self, field: &'static str) -> Entry {
+        let name = leak(&format!("{PREFIX}{}", self.name));
+        let help = match self.help.as_str() {
+            "" => leak(&format!("What {} says.", self.path)),
+            help => leak(help),
+        };
+        let unit = match self.unit {
+            Unit::Bytes | Unit::Seconds => format!("_{}", self.unit),
+            _ => String::new(),
+        };
+        let total = if self.kind == Kind::Counter { "_total" } else { "" };
+        let entry = match self.kind {
+            Kind::Counter => counter(name, field, self.unit, help),
+            Kind::Gauge => gauge(name, field, self.unit, help).signed(),
+        };
+        let family = leak(&format!("khz_own_{}{unit}{total}", self.name));
+        entry.steps(self.places).every(SURVEY_PERIOD).exposed(family, &[])
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    !word.is_empty()
+        && word.len() <= 64
+        && !word.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':')
+}
+
+fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str) -> OwnSource {
+        OwnSource {
+            name: "room".into(),
+            path: path.into(),
+            line: None,
+            kind: Kind::Gauge,
+            unit: Unit::Celsius,
+            places: 3,
+            help: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_path_says_where_the_instances_are() {
+        let of = |path: &str| {
+            source(path).make().map(|file| {
+                let branch = file.groups[0].branch.unwrap();
+                (branch.folders, file.groups[0].entries[0].field, branch.name.len())
+            })
+        };
+        assert_eq!(of("/sys/class/room/*/temp"), Ok(("sys/class/room/*", "temp", 1)));
+        assert_eq!(of("/sys/room#/x*/temp"), Ok(("sys/room#/x*", "temp", 2)));
+        assert_eq!(of("/proc/room"), Ok(("proc", "room", 0)));
+        for wrong in ["room", "/room", "/a/../b", "/a//b", "/a/*", "/a/b:c", "/*/*/*/*/b", "/a/\u{1}/b", ""] {
+            assert_eq!(of(wrong), Err(OwnSourceError::Path), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_it_says_becomes_a_metric() {
+        let terms = OwnSource {
+            line: Some(("hits".into(), 2)),
+            kind: Kind::Counter,
+            unit: Unit::Bytes,
+            places: 0,
+            help: "Hits.".into(),
+            ..source("/proc/spl/x")
+        };
+        let metric = terms.make().unwrap().metrics().remove(0);
+        assert_eq!((&*metric.name, &*metric.exposition.name), ("own.room", "khz_own_room_bytes_total"));
+        assert_eq!((&*metric.help, &*metric.origin.field), ("Hits.", "x: hits 2 of 2"));
+        for (name, line) in [
+            ("Room", None),
+            ("a.b", None),
+            ("", None),
+            ("room", Some(("a b".to_owned(), 1))),
+            ("room", Some(("a".to_owned(), 0))),
+        ] {
+            assert!(OwnSource { name: name.into(), line, ..source("/a/b") }.make().is_err(), "{name}");
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub enum Outcome {
     },
     /// The hub refused the agent.
     Refused,
-    /// The agent left the hub for this one, which it prefers.
+    /// The agent left the hub for this one, which it prefers, or a reader for the one where its nodes are.
     Moved {
         /// Its place in the list.
         to: usize,
@@ -51,18 +51,23 @@ struct Hub {
 #[derive(Clone, Debug)]
 pub struct HubList {
     hubs: Vec<Hub>,
+    /// The hub to which somebody has just gone from another one: it is next, wherever it is in the list.
+    goes_to: Option<usize>,
 }
 
 impl HubList {
     /// This many hubs; the first is tried first.
     pub fn new(hubs: usize) -> Self {
         let hub = Hub { not_before: Nanos(0), tried: 0, pause: PAUSE_FIRST };
-        HubList { hubs: vec![hub; hubs.max(1)] }
+        HubList { hubs: vec![hub; hubs.max(1)], goes_to: None }
     }
 
     /// Which hub to try next, and when. Of the hubs whose pause is over at `now`, it is the one that was tried least often, and
     /// of several such hubs the first in the list. If every hub has a pause, it is the hub whose pause ends first.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
+        if let Some(index) = self.goes_to {
+            return (index, now);
+        }
         let rank = |&index: &usize| (self.hubs[index].not_before.max(now), self.hubs[index].tried);
         let index = (0..self.hubs.len()).min_by_key(rank).unwrap_or_default();
         (index, self.hubs[index].not_before.max(now))
@@ -76,10 +81,12 @@ impl HubList {
         {
             self.hubs.iter_mut().for_each(|hub| hub.tried = 0);
         }
-        if let Outcome::Moved { to } = outcome
-            && let Some(better) = self.hubs.get_mut(to)
-        {
-            better.not_before = Nanos(0);
+        self.goes_to = match outcome {
+            Outcome::Moved { to } if to < self.hubs.len() => Some(to),
+            _ => None,
+        };
+        if let Some(better) = self.goes_to {
+            self.hubs[better].not_before = Nanos(0);
         }
         let has_others = self.hubs.len() > 1;
         let Some(hub) = self.hubs.get_mut(index) else { return };
@@ -170,6 +177,19 @@ mod tests {
         assert_eq!(list.next(Nanos(6)), (0, Nanos(6)));
         list.ended(0, Outcome::Refused, Nanos(7), PAUSE_FIRST.0);
         assert_eq!(list.next(Nanos(7)), (2, Nanos(7)), "the second waits");
+    }
+
+    #[test]
+    fn a_reader_goes_to_the_hub_where_its_nodes_are_past_those_that_come_before_it_in_the_list() {
+        let mut list = HubList::new(4);
+        list.ended(0, Outcome::Moved { to: 2 }, Nanos(6), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(6)), (2, Nanos(6)));
+        list.ended(2, SHORT, Nanos(7), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(7)), (1, Nanos(7)), "it fails: the list counts again");
+        list.ended(1, Outcome::Moved { to: 3 }, Nanos(8), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(8)), (3, Nanos(8)));
+        list.ended(3, Outcome::Moved { to: 9 }, Nanos(9), 0);
+        assert!(list.next(Nanos(9)).0 < 4, "no such hub");
     }
 
     #[test]

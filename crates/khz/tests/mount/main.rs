@@ -7,6 +7,7 @@ mod channels;
 mod copying;
 mod fail_back;
 mod lab;
+mod node_exporter;
 mod now;
 mod proc;
 mod published;

@@ -17,7 +17,6 @@ const MISSING: &[(&str, &str)] = &[
     ("node_scrape_collector_success", "about node_exporter itself; khz has khz_source_..."),
     ("node_sockstat_TCP_mem_bytes", "the same as node_sockstat_TCP_mem, in bytes"),
     ("node_sockstat_UDP_mem_bytes", "the same as node_sockstat_UDP_mem, in bytes"),
-    ("node_textfile_scrape_error", "there is no textfile directory"),
     ("node_time_zone_offset_seconds", "not read"),
 ];
 

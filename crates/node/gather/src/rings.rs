@@ -13,6 +13,9 @@ use crate::plan::{Plan, RingSize};
 /// A ring in a file is never smaller than this: less would hold too little history to be worth a file.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
+/// The number of the base lane.
+const BASE: u16 = 0;
+
 /// The consequence of a ring without a file.
 const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends with this process: nothing is left to be read after a crash";
 
@@ -103,7 +106,9 @@ impl Rings {
         let bytes = self.bytes(size);
         let label = self.label(number, lane);
         let Some(folder) = &self.folder else { return Ring::anonymous(bytes, label) };
-        let (ring, found) = match in_file(folder, &label, bytes) {
+        // Rows of the base lane go to hubs, whose readers take each as one of its rate.
+        let period = (number == BASE).then(|| size.rate.period());
+        let (ring, found) = match in_file(folder, &label, bytes, period) {
             Err(error @ RingError::NoMemory { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!("lane {lane}: {error}: it {WITHOUT_FILE}");
@@ -180,11 +185,16 @@ fn span_bytes(span: Nanos, lane: LaneSize) -> u64 {
 }
 
 /// A ring in a file, as large as there is room for, or one in anonymous memory.
-fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found), RingError> {
+fn in_file(
+    folder: &Folder,
+    label: &Label,
+    wanted: u64,
+    period: Option<Nanos>,
+) -> Result<(Ring, Found), RingError> {
     let lane = &label.lane;
     let mut bytes = wanted;
     loop {
-        match folder.ring(label.clone(), bytes) {
+        match folder.ring_at(label.clone(), bytes, period) {
             Err(error @ RingError::NoRoom { .. }) => {
                 tracing::warn!("lane {lane}: {error}");
                 // New rows are worth more than the rings that were put aside.

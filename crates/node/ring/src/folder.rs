@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_model::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate};
 use rustix::io::Errno;
@@ -126,11 +127,21 @@ impl Folder {
     /// The ring of a lane: the existing one if label and size allow to continue it, or else a new one. The
     /// size is rounded down to a power of two.
     pub fn ring(&self, label: Label, bytes: u64) -> Result<(Ring, Found), RingError> {
+        self.ring_at(label, bytes, None)
+    }
+
+    /// The same, but a ring whose rows come at another period is not continued: rows of one epoch come at one rate.
+    pub fn ring_at(
+        &self,
+        label: Label,
+        bytes: u64,
+        period: Option<Nanos>,
+    ) -> Result<(Ring, Found), RingError> {
         let size = data_bytes(bytes, DATA_MIN);
         let name = file_name(&label.lane);
         let found = match self.directory.file(&name)? {
             None => Found::Nothing,
-            Some(file) => match take_up(file, &label, size) {
+            Some(file) => match take_up(file, &label, size).and_then(|ring| at_period(ring, period)) {
                 Ok(ring) => return Ok((ring, Found::TakenUp)),
                 Err(why) => {
                     self.directory.rename(&name, &format!("{name}.old"))?;
@@ -199,6 +210,17 @@ fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
         Pages::Allocated(SCHEMA_STEP),
         Recovered::default(),
     ))
+}
+
+/// The ring, unless its rows come at another period. A ring without rows has none.
+fn at_period(ring: Ring, wanted: Option<Nanos>) -> Result<Ring, String> {
+    let period = ring.reader.period();
+    match wanted {
+        Some(wanted) if period != Nanos(0) && period != wanted => {
+            Err(format!("its rows come every {period}, not every {wanted}"))
+        }
+        _ => Ok(ring),
+    }
 }
 
 /// Continues the ring in a file, or returns the reason why not.

@@ -8,6 +8,7 @@ mod lane;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 
+use khz_model::Nanos;
 use khz_ring::{Cursor, Folder, Found, Label, Reader, RingError, is_written};
 use lane::{LaneWriter, TestFolder, check, label, open};
 use proptest::prelude::*;
@@ -79,6 +80,24 @@ fn another_boot_or_size_or_damage_puts_the_ring_aside_and_one_of_these_is_kept()
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
     assert!(locked.remove_old().unwrap());
     assert!(!old.exists());
+}
+
+#[test]
+fn a_ring_whose_rows_come_at_another_rate_is_put_aside_where_that_matters() {
+    let folder = TestFolder::new("rate");
+    let locked = Folder::lock(&folder.0).unwrap();
+    let at =
+        |period: Option<u64>| locked.ring_at(label("base"), SIZE, period.map(Nanos::from_millis)).unwrap();
+    let (ring, _) = at(Some(100));
+    ring.writer.set_period(Nanos::from_millis(100));
+    drop(ring);
+    for (period, is_continued) in [(Some(100), true), (None, true), (Some(50), false)] {
+        let (ring, found) = at(period);
+        let why =
+            matches!(&found, Found::PutAside(why) if why == "its rows come every 100ms, not every 50ms");
+        assert!(if is_continued { matches!(found, Found::TakenUp) } else { why }, "{period:?}: {found:?}");
+        drop(ring);
+    }
 }
 
 #[test]

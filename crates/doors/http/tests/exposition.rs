@@ -386,10 +386,10 @@ fn a_scrape_may_ask_for_some_collectors_in_node_exporters_words() {
     );
     assert_eq!(families("collect[]=meminfo&node=n1"), "node_memory_MemTotal_bytes");
     assert_eq!(families("collect[]=jobs"), "", "known, and nothing is there");
-    let unknown = server.get("/metrics?collect[]=cpu&collect[]=textfile");
+    let unknown = server.get("/metrics?collect[]=cpu&collect[]=systemd");
     assert_eq!(unknown.status, 400);
     assert!(
-        unknown.body.contains("no collector 'textfile'; there are arp, bcache, bonding, btrfs, cpu"),
+        unknown.body.contains("no collector 'systemd'; there are arp, bcache, bonding, btrfs, cpu"),
         "{}",
         unknown.body
     );

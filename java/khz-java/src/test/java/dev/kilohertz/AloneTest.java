@@ -62,8 +62,14 @@ class AloneTest {
         }
     }
 
-    private static Series series(Snapshot node, String name) {
-        return node.series().stream().filter(series -> series.name().equals(name)).findFirst().orElseThrow(() -> new AssertionError("no " + name));
+    /** The snapshot gets a series with the next row: a process that has just begun is at the door before. */
+    private static Series series(Snapshot node, String name) throws Exception {
+        Patience.until("the snapshot has " + name, () -> find(node, name).isPresent());
+        return find(node, name).orElseThrow();
+    }
+
+    private static Optional<Series> find(Snapshot node, String name) {
+        return node.series().stream().filter(series -> series.name().equals(name)).findFirst();
     }
 
     @Test

@@ -91,7 +91,7 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
     Ok(Sources { exactly: true, choices: choices.collect(), own })
 }
 
-/// The source that a table describes. `before`: so many tables describe one before it.
+/// The source that a table describes. `before`: how many tables describe one before it.
 fn described(table: &SourceValues, before: usize) -> Result<&'static KernelFile, ConfigError> {
     let name = &table.name;
     let value = |key: &str| table.own.iter().find(|(own, _)| *own == key).map(|(_, value)| value.clone());

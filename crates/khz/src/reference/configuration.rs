@@ -30,7 +30,7 @@ budget = \"2%\"                  # of one core; beyond it the source is gathered
 enabled = true
 
 [sources.processes]
-places = 50                      # so many of each kind, instead of 20
+places = 50                      # at most 50 of each kind, instead of 20
 
 [sources.textfile]
 path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter

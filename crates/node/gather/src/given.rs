@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Metric, Pattern};
+use khz_model::{Metric, Pattern, Series};
 
 /// The given names of a source.
 pub(crate) struct Given {
@@ -14,6 +14,14 @@ pub(crate) struct Given {
 }
 
 impl Given {
+    /// Those among the series of a text. A metric's series stand together.
+    pub fn of(prefix: &'static str, series: &[Series]) -> Given {
+        let names = series.iter().map(|series| &series.metric);
+        let mut known: Vec<_> = names.filter(|metric| metric.name.starts_with(prefix)).cloned().collect();
+        known.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        Given { prefix, known }
+    }
+
     /// True if a pattern selects one of them, or may select one that comes later.
     pub fn may_match(&self, patterns: &[Pattern]) -> bool {
         let is_of_it = |pattern: &Pattern| {

@@ -209,10 +209,7 @@ impl NodeQuery {
         let of_jobs = self.jobs.iter().map(|(door, source)| (door.given(), *source));
         let of_files = self.naming.iter().map(|&(prefix, source)| {
             let series = self.lanes.first().map(|base| base.series());
-            let names = series.iter().flat_map(|series| series.iter()).map(|series| series.metric.clone());
-            let mut known: Vec<_> = names.filter(|metric| metric.name.starts_with(prefix)).collect();
-            known.dedup_by(|one, other| Arc::ptr_eq(one, other));
-            (Given { prefix, known }, source)
+            (Given::of(prefix, series.as_ref().map_or(&[], |series| series.as_slice())), source)
         });
         of_jobs.chain(of_files)
     }

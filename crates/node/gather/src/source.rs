@@ -169,10 +169,7 @@ impl Source {
             Numbers::Jobs(jobs) => Some(jobs.door().given()),
             Numbers::File { parser, .. } => {
                 let prefix = parser.file().prefix()?;
-                let names = parser.schema().series().iter().map(|series| series.metric.clone());
-                let mut known: Vec<_> = names.filter(|metric| metric.name.starts_with(prefix)).collect();
-                known.dedup_by(|one, other| Arc::ptr_eq(one, other));
-                Some(Given { prefix, known })
+                Some(Given::of(prefix, parser.schema().series()))
             }
             Numbers::Own(_) => None,
         }

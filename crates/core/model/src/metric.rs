@@ -205,6 +205,18 @@ pub struct Exposition {
     pub untyped: bool,
 }
 
+impl Exposition {
+    /// The family name of a metric that is not in the catalogue: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
+    pub fn given_name(metric: &str, kind: Kind, unit: Unit) -> String {
+        let unit = match unit {
+            Unit::Bytes | Unit::Seconds => format!("_{unit}"),
+            _ => String::new(),
+        };
+        let total = if kind == Kind::Counter { "_total" } else { "" };
+        format!("khz_{}{unit}{total}", metric.replace('.', "_"))
+    }
+}
+
 impl Kind {
     /// "counter" or "gauge".
     pub const fn as_str(self) -> &'static str {

@@ -2,7 +2,7 @@
 //! Each is a tree of small files as ours are ([`crate::tree`]), and lives as long as the program.
 
 use khz_model::name::is_metric_name;
-use khz_model::{Kind, Unit};
+use khz_model::{Exposition, Kind, Unit};
 
 use crate::entry::{Entry, counter, gauge};
 use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
@@ -130,16 +130,11 @@ impl OwnSource {
             "" => leak(&format!("What {} says.", self.path)),
             help => leak(help),
         };
-        let unit = match self.unit {
-            Unit::Bytes | Unit::Seconds => format!("_{}", self.unit),
-            _ => String::new(),
-        };
-        let total = if self.kind == Kind::Counter { "_total" } else { "" };
         let entry = match self.kind {
             Kind::Counter => counter(name, field, self.unit, help),
             Kind::Gauge => gauge(name, field, self.unit, help).signed(),
         };
-        let family = leak(&format!("khz_own_{}{unit}{total}", self.name));
+        let family = leak(&Exposition::given_name(name, self.kind, self.unit));
         entry.steps(self.places).every(SURVEY_PERIOD).exposed(family, &[])
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Kind, Metric, Origin, Series, Unit};
+use khz_model::{Exposition, Metric, Origin, Series};
 
 use crate::jobs::JOB_METRICS_MAX;
 use crate::publication::{Description, NAME_LABEL};
@@ -62,7 +62,7 @@ impl JobNames {
                 .then(|| known.clone())
                 .ok_or_else(|| JobNameError::Mismatched { name: said.name.clone() });
         }
-        let exposed = exposed(&said.name, said.kind, said.unit);
+        let exposed = Exposition::given_name(&said.name, said.kind, said.unit);
         if let Some(first) = self.0.iter().find(|metric| metric.exposition.name == exposed) {
             let (name, first) = (said.name.clone(), first.name.to_string());
             return Err(JobNameError::Collided { name, first, exposed });
@@ -88,16 +88,6 @@ fn metric(said: &Description, exposed: String) -> Metric {
         ..plain
     };
     if said.instance.is_some() { metric.of_instances(NAME_LABEL) } else { metric }
-}
-
-/// The name at Prometheus: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
-fn exposed(name: &str, kind: Kind, unit: Unit) -> String {
-    let unit = match unit {
-        Unit::Bytes | Unit::Seconds => format!("_{unit}"),
-        _ => String::new(),
-    };
-    let total = if kind == Kind::Counter { "_total" } else { "" };
-    format!("khz_{}{unit}{total}", name.replace('.', "_"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use khz_model::Instance;
 use khz_parse::exposition::{Family, families};
@@ -29,11 +29,14 @@ pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 /// What the names of files may not begin with: khz's own numbers and those of jobs are called so.
 const OURS: &str = "khz_";
 
+/// Names that the program has itself. Most machines have no such files, and never ask.
+static TAKEN: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string()).collect()
+});
+
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
     folder: PathBuf,
-    /// Names that the program has itself.
-    taken: HashSet<String>,
     latest: Mutex<Latest>,
 }
 
@@ -58,8 +61,7 @@ impl TextFiles {
     /// Those of the folder below the root.
     pub fn new(root: &Path, folder: &Path) -> Self {
         let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        let taken = crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string());
-        TextFiles { folder, taken: taken.collect(), latest: Mutex::default() }
+        TextFiles { folder, latest: Mutex::default() }
     }
 
     /// Makes the text.
@@ -109,7 +111,7 @@ impl TextFiles {
                 Err(problem) => drop(problems.insert(name.clone(), problem)),
             }
         }
-        let (mut times, mut numbers) = (String::new(), Numbers::new(&self.taken));
+        let (mut times, mut numbers) = (String::new(), Numbers::default());
         for (name, text, mtime) in &texts {
             match numbers.add(name, text) {
                 Ok(()) => write_mtime(*mtime, &self.folder.join(name).to_string_lossy(), &mut times),
@@ -150,9 +152,8 @@ fn read(path: &Path, room: u64) -> Result<(String, u64), String> {
 }
 
 /// The numbers of several files.
+#[derive(Default)]
 struct Numbers<'a> {
-    /// Names that the program has itself.
-    taken: &'a HashSet<String>,
     families: Vec<Family<'a>>,
     /// The place of each family by its name in khz, so that two names do not become one.
     places: HashMap<String, usize>,
@@ -161,10 +162,6 @@ struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    fn new(taken: &'a HashSet<String>) -> Self {
-        Numbers { taken, families: Vec::new(), places: HashMap::new(), seen: HashSet::new() }
-    }
-
     /// Adds the numbers of a file, or none of them.
     fn add(&mut self, file: &str, text: &'a str) -> Result<(), String> {
         let found = families(text).map_err(|error| error.to_string())?;
@@ -211,7 +208,7 @@ impl<'a> Numbers<'a> {
     /// The name of a family in khz, if nothing else has it.
     fn free_name(&self, family: &Family<'_>) -> Result<String, String> {
         let name = family.name;
-        if name.starts_with(OURS) || self.taken.contains(name) {
+        if name.starts_with(OURS) || TAKEN.contains(name) {
             return Err(format!("khz has numbers called {name} itself"));
         }
         let metric = metric_name(name).map_err(|error| error.to_string())?;

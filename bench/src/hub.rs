@@ -38,8 +38,14 @@ pub static SUITE: Suite = Suite {
             run: nodes::usual,
         },
         Section {
+            name: "wide",
+            seconds: (420, 90),
+            about: "4,096 nodes at 100 Hz and at 1 Hz, 1,000 nodes at 10 Hz, with 1,000 slots a row",
+            run: nodes::wide,
+        },
+        Section {
             name: "bytes",
-            seconds: (40, 40),
+            seconds: (60, 60),
             about: "bytes per value and per node on the wire, at 1, 10, 100 and 1,000 Hz",
             run: bytes::run,
         },

@@ -4,7 +4,7 @@
 use khz_model::Nanos;
 use khz_simulate::{Library, said};
 
-use super::cluster::SLOTS;
+use super::cluster::{SLOTS, SLOTS_OF_ALL};
 use crate::error::BenchError;
 use crate::program::failed;
 use crate::record::{Bound, Record};
@@ -18,7 +18,7 @@ const RATES: [(u64, u64, f64); 4] = [(1_000, 60, 0.5), (100, 60, 0.5), (10, 300,
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let mut table = Table::new(&["workload, rate", "slots", "bytes/row", "bytes/value", "bytes/s a node"]);
-    for slots in [SLOTS as usize, 0] {
+    for slots in [SLOTS, SLOTS_OF_ALL, 0].map(|slots| slots as usize) {
         for (rate, seconds, most) in RATES {
             record.progress(&format!("{rate} Hz"));
             let (mut worst, mut most_a_second) = (0.0f64, 0.0f64);
@@ -44,8 +44,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
                 (worst, most_a_second) = (worst.max(value), most_a_second.max(second));
             }
             if slots > 0 {
-                let promise = format!("bytes per value at {rate} Hz, worst workload");
-                record.verdict(&promise, Spread::of([worst]), Bound::AtMost(most));
+                let (promise, bound) = match slots as u64 {
+                    SLOTS => (format!("bytes per value at {rate} Hz, worst workload"), Bound::AtMost(most)),
+                    _ => (format!("bytes per value of {slots} slots at {rate} Hz"), Bound::Stated),
+                };
+                record.verdict(&promise, Spread::of([worst]), bound);
                 let promise =
                     format!("bytes a second of a node of {slots} slots at {rate} Hz, worst workload");
                 record.verdict(&promise, Spread::of([most_a_second]), Bound::Stated);
@@ -54,7 +57,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     }
     record.show("## Bytes on the wire", &table);
     record.say(
-        "300 slots: those that change most often, as in the other sections; else all that were recorded.\n",
+        "300 slots: those that change most often, as in the other sections. 1,000: all, and copies of devices and\n\
+         processors. Else all that were recorded.\n",
     );
     Ok(())
 }

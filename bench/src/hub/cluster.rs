@@ -18,6 +18,9 @@ use crate::watched::Watched;
 /// Slots of every row.
 pub const SLOTS: u64 = 300;
 
+/// Slots of a node with everything that khz gathers by default, and to spare.
+pub const SLOTS_OF_ALL: u64 = 1_000;
+
 /// Longest time for thousands of nodes to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
 

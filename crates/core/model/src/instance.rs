@@ -1,12 +1,13 @@
 //! An instance: which one of several like things a series is about. Most have one name, `eth0`; some need
 //! further labels, `mlx5_0,port=1`. Held unescaped, printed escaped.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::escape::{escape, unescape};
 use crate::labels::{self, Labels, MARK};
-use crate::name::NameError;
+use crate::name::{NameError, stable_hash};
 
 /// Longest primary name, unescaped: no kernel object has a longer one (NAME_MAX).
 pub const INSTANCE_MAX: usize = 255;
@@ -24,9 +25,9 @@ pub struct Instance(
 
 impl Instance {
     /// Takes the name that the kernel prints. Bytes that are not UTF-8, and NUL, become `\xFF`, so that two names
-    /// that differ only in them stay different. A name beyond [`INSTANCE_MAX`] is cut there.
+    /// that differ only in them stay different. A name beyond [`INSTANCE_MAX`] is [`shortened`].
     pub fn from_kernel(name: &[u8]) -> Self {
-        Instance(kernel_text(&name[..name.len().min(INSTANCE_MAX)]).into())
+        Instance(kernel_text(&shortened(name)).into())
     }
 
     /// The instance with exactly this primary name; `None` if the name has a NUL.
@@ -99,6 +100,18 @@ impl Instance {
     fn marked(&self) -> &str {
         self.0.split_once(MARK).map_or("", |(_, labels)| labels)
     }
+}
+
+/// The name with at most [`INSTANCE_MAX`] bytes: of a longer one, the begin and the end, and between them a hash of all of it, so
+/// that two names stay different.
+pub fn shortened(name: &[u8]) -> Cow<'_, [u8]> {
+    if name.len() <= INSTANCE_MAX {
+        return name.into();
+    }
+    let hash = format!("~{:016x}~", stable_hash(name));
+    let begin = (INSTANCE_MAX - hash.len()).div_ceil(2);
+    let end = name.len() - (INSTANCE_MAX - hash.len() - begin);
+    [&name[..begin], hash.as_bytes(), &name[end..]].concat().into()
 }
 
 /// Splits what stands between brackets into the primary name and, with their offset, the labels.

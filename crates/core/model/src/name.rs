@@ -66,7 +66,7 @@ impl NodeName {
             }
             if name.len() > OWNER_PREFIX.len() + OWNER_GROUP_BYTES {
                 // No escaped byte begins like this.
-                name.push_str(&format!("_.{:016x}", hash(group)));
+                name.push_str(&format!("_.{:016x}", stable_hash(group.as_bytes())));
                 break;
             }
         }
@@ -119,9 +119,9 @@ pub(crate) fn is_owner(name: &str) -> bool {
 }
 
 /// FNV-1a: the same in every version, because names on the disk have it.
-fn hash(text: &str) -> u64 {
+pub(crate) fn stable_hash(text: &[u8]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    text.iter().copied().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// True for a dotted metric name: words of `a-z 0-9 _` with single dots between them.

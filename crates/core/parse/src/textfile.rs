@@ -26,7 +26,7 @@ use crate::entry::{Entry, gauge};
 use crate::exposition::{Family, Kind, Sample, escape, families};
 use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
 use crate::sink::Sink;
-use crate::survey::SURVEY_PERIOD;
+use crate::survey::{self, SURVEY_PERIOD};
 
 /// Where the names of files begin.
 pub const PREFIX: &str = "text.";
@@ -152,10 +152,10 @@ pub fn write_error(is_error: bool, text: &mut String) {
 }
 
 /// Writes when a file was last written, in seconds since 1970.
-pub fn write_mtime(seconds: u64, path: &str, text: &mut String) {
-    text.push_str(&format!("mtime {seconds} "));
-    escape(path, false, text);
-    text.push('\n');
+pub fn write_mtime(seconds: u64, path: &[u8], text: &mut Vec<u8>) {
+    text.extend(format!("mtime {seconds} ").bytes());
+    survey::escape(path, text);
+    text.push(b'\n');
 }
 
 /// Writes a family.
@@ -211,7 +211,7 @@ fn mtime(sink: &mut Sink<'_>, said: Range<usize>) {
         return sink.note(String::from("mtime"), "a file is missing");
     };
     let path = &text[number.start + digits + 1..said.end];
-    if let Some(file) = sink.instance(0, path) {
+    if let Some(file) = sink.instance_as(0, path, || Instance::from_kernel(&survey::unescaped(path))) {
         sink.field(file, 0, number.start..number.start + digits);
     }
 }
@@ -254,11 +254,11 @@ mod tests {
 
     /// What the survey would make of a file.
     fn text_of(file: &str) -> String {
-        let mut text = String::new();
-        write_error(false, &mut text);
-        write_mtime(1_441_205_977, "/a b.prom", &mut text);
-        families(file).unwrap().iter().for_each(|family| write_family(family, &mut text));
-        text
+        let (mut error, mut mtime, mut numbers) = (String::new(), Vec::new(), String::new());
+        write_error(false, &mut error);
+        write_mtime(1_441_205_977, b"/a b.prom", &mut mtime);
+        families(file).unwrap().iter().for_each(|family| write_family(family, &mut numbers));
+        error + std::str::from_utf8(&mtime).unwrap() + &numbers
     }
 
     /// Each series and its reading.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use khz_model::{Nanos, Reading};
 use khz_parse::{KernelFile, Subject};
@@ -34,6 +35,9 @@ pub struct SourceReport {
 /// The gathers of a probe: enough for a median, and only some milliseconds in all.
 const PROBES: usize = 21;
 
+/// Between two looks at the processes: some ticks of the kernel's clock, in which somebody computes.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
 /// Tries every source below `root`.
 pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
     let files = || khz_parse::files().iter().chain(&settings.own).copied();
@@ -41,6 +45,12 @@ pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
     let survey = Survey::start(root, settings, subjects);
     // What takes longer is stuck, and is reported as not read.
     survey.wait(SURVEY_STUCK_AFTER.into());
+    // What a process did since the look before is known at the second look only.
+    if survey.has(Subject::Processes) {
+        std::thread::sleep(BETWEEN_LOOKS);
+        survey.ask(Subject::Processes);
+        survey.wait(SURVEY_STUCK_AFTER.into());
+    }
     let reports = files().map(|file| probe_one(root, file, &survey)).collect();
     survey.end();
     reports

@@ -244,6 +244,11 @@ impl Survey {
         metrics().zip(counts).map(tally).collect()
     }
 
+    /// Asks for a survey of one subject, unless somebody holds the lock.
+    pub fn ask(self: &Arc<Self>, subject: Subject) {
+        self.want(self.bit(subject));
+    }
+
     /// Asks for surveys of these subjects. `false`: the lock is taken, and the caller must ask again.
     fn want(self: &Arc<Self>, subjects: u64) -> bool {
         let Ok(mut state) = self.state.try_lock() else { return false };

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use khz_model::instance::INSTANCE_MAX;
+use khz_model::instance::{kernel_text, shortened};
 use khz_parse::control_groups::{GroupFile, group_files};
 use khz_parse::survey::{UNREADABLE, describe, escape, no_number};
 use rustix::fd::OwnedFd;
@@ -52,6 +52,9 @@ struct State {
 /// A group that has tasks.
 #[derive(Clone)]
 struct Group {
+    /// Its folder below that of all groups.
+    folder: PathBuf,
+    /// The same as text.
     path: String,
     named: Named,
     tries: u32,
@@ -78,7 +81,7 @@ impl ControlGroups {
         let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
         for group in &state.groups {
             let folder = open(
-                top.join(&group.path),
+                top.join(&group.folder),
                 OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
                 Mode::empty(),
             );
@@ -96,27 +99,28 @@ impl ControlGroups {
     /// Lists all groups that have tasks.
     fn walk(&self, state: &mut State, top: &Path) {
         let State { watch, groups, left_out } = state;
-        let before: HashMap<String, Group> =
-            std::mem::take(groups).into_iter().map(|g| (g.path.clone(), g)).collect();
+        let before: HashMap<PathBuf, Group> =
+            std::mem::take(groups).into_iter().map(|g| (g.folder.clone(), g)).collect();
         watch.begin();
         watch.folder(top);
         *left_out = 0;
-        let mut folders: Vec<String> = below(top, "");
-        while let Some(path) = folders.pop() {
-            let folder = top.join(&path);
-            watch.folder(&folder);
-            if !is_populated(&folder) {
+        let mut folders = below(top, Path::new(""));
+        while let Some(folder) = folders.pop() {
+            let whole = top.join(&folder);
+            watch.folder(&whole);
+            if !is_populated(&whole) {
                 continue;
             }
-            let group = match before.get(&path) {
+            let group = match before.get(&folder) {
                 Some(known) => known.clone(),
-                None => match self.names.of(top, &path) {
-                    Some(named) => Group { path: path.clone(), named, tries: 0 },
-                    None => continue,
-                },
+                None => {
+                    let path = kernel_text(folder.as_os_str().as_encoded_bytes());
+                    let Some(named) = self.names.of(top, &path) else { continue };
+                    Group { folder, path, named, tries: 0 }
+                }
             };
-            if group.named.has_parts && path.split('/').count() < CONTROL_GROUPS_DEPTH_MAX {
-                folders.extend(below(top, &path));
+            if group.named.has_parts && group.folder.components().count() < CONTROL_GROUPS_DEPTH_MAX {
+                folders.extend(below(top, &group.folder));
             }
             if groups.len() < CONTROL_GROUPS_MAX {
                 groups.push(group);
@@ -140,7 +144,7 @@ impl ControlGroups {
 
     fn line(&self, folder: &OwnedFd, group: &Group, name: &str, text: &mut Vec<u8>, room: &mut Vec<u8>) {
         text.extend(b"cgroup ");
-        escape(cut(name), text);
+        escape(&shortened(name.as_bytes()), text);
         for file in &self.files {
             let numbers = match whole(folder, file.name, room) {
                 Ok(text) => file.read(text),
@@ -168,27 +172,20 @@ impl ControlGroups {
     }
 }
 
-/// The end of a name that is too long tells groups apart.
-fn cut(name: &str) -> &[u8] {
-    &name.as_bytes()[name.len().saturating_sub(INSTANCE_MAX)..]
-}
-
 /// The folder of all control groups below the root: where cgroup v2 is mounted alone, or beside version 1.
 pub fn control_groups_folder(root: &Path) -> Option<PathBuf> {
     let places = ["sys/fs/cgroup", "sys/fs/cgroup/unified"].map(|place| root.join(place));
     places.into_iter().find(|place| place.join("cgroup.controllers").exists())
 }
 
-/// The paths of the groups right below one, the last name first.
-fn below(top: &Path, path: &str) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(top.join(path)) else { return Vec::new() };
+/// The folders of the groups right below one, the last name first.
+fn below(top: &Path, folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(top.join(folder)) else { return Vec::new() };
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    // A name that is not UTF-8 has no place in a text.
-    let names = entries.flatten().filter(is_folder).filter_map(|entry| entry.file_name().into_string().ok());
-    let join = |name: String| if path.is_empty() { name } else { format!("{path}/{name}") };
-    let mut paths: Vec<String> = names.map(join).collect();
-    paths.sort_unstable_by(|a, b| b.cmp(a));
-    paths
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().filter(is_folder).map(|entry| folder.join(entry.file_name())).collect();
+    folders.sort_unstable_by(|a, b| b.cmp(a));
+    folders
 }
 
 /// True if the group, or one below it, has a task.

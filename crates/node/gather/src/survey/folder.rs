@@ -1,7 +1,7 @@
 //! Folders of files with one value each, as /sys has them: lists their names in order, and reads values into the words of
 //! a survey's text. A value that cannot be read is said to be so, and never becomes a number.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use khz_parse::survey::{NONE, UNREADABLE, describe, escape};
@@ -162,10 +162,14 @@ pub(super) fn numbered(path: &Path, begin: &str) -> Result<Vec<u32>, Errno> {
 
 /// The names in a folder, sorted. Names that are not UTF-8 are left out: the kernel gives none here.
 pub(super) fn names(path: &Path) -> Result<Vec<String>, Errno> {
+    Ok(names_of_files(path)?.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
+
+/// The names in a folder that programs write, sorted.
+pub(super) fn names_of_files(path: &Path) -> Result<Vec<OsString>, Errno> {
     let entries =
         std::fs::read_dir(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
     names.sort_unstable();
     Ok(names)
 }

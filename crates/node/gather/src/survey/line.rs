@@ -1,7 +1,7 @@
 //! A line of a survey's text about one instance of a tree of files: its kind, name and labels, then a word for each number. Kept
 //! until the next survey: where a driver is stuck then, the same line says so.
 
-use khz_model::instance::INSTANCE_MAX;
+use khz_model::instance::shortened;
 use khz_parse::Entry;
 use khz_parse::columns::{Place, word_at};
 use khz_parse::survey::{NO_INSTANCE, NONE, STUCK, UNREADABLE, describe, escape, no_number};
@@ -20,14 +20,14 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Begins a line about this instance. Labels that are longer than a name may be are cut.
+    /// Begins a line about this instance. Labels that are longer than a name may be are shortened.
     pub fn new<'a>(kind: &str, name: &[u8], labels: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut begin = format!("{kind} ").into_bytes();
         // A line has a word in the place of each name.
         escape(if name.is_empty() { b"?" } else { name }, &mut begin);
         for (label, value) in labels {
             begin.extend(format!(" {label}=").bytes());
-            escape(&value[..value.len().min(INSTANCE_MAX)], &mut begin);
+            escape(&shortened(value), &mut begin);
         }
         Line { begin, words: Vec::new(), labels: Vec::new() }
     }

@@ -2,6 +2,7 @@
 //! whole, as node_exporter does. What a name becomes in khz is decided in `khz_parse::textfile`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -9,13 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use khz_model::Instance;
+use khz_model::exposed::{TIME, UP};
+use khz_model::instance::kernel_text;
 use khz_parse::exposition::{Family, families};
 use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
 use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::names;
+use super::folder::names_of_files;
 
 /// The most files that are read. A program that writes such files has one of them.
 pub const TEXT_FILES_MAX: usize = 256;
@@ -29,9 +32,10 @@ pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 /// What the names of files may not begin with: khz's own numbers and those of jobs are called so.
 const OURS: &str = "khz_";
 
-/// Names that the program has itself. Most machines have no such files, and never ask.
+/// Names that the program has itself, also those that no row has. Most machines have no such files, and never ask.
 static TAKEN: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string()).collect()
+    let gathered = crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string());
+    gathered.chain([UP, TIME].map(String::from)).collect()
 });
 
 /// The folder, and what is known of its files.
@@ -44,10 +48,10 @@ pub(super) struct TextFiles {
 #[derive(Default)]
 struct Latest {
     /// The files, as they were.
-    stamps: Vec<(String, Stamp)>,
-    text: String,
+    stamps: Vec<(OsString, Stamp)>,
+    text: Vec<u8>,
     /// What was wrong with which file.
-    problems: BTreeMap<String, String>,
+    problems: BTreeMap<OsString, String>,
 }
 
 /// What tells a file from what it was before.
@@ -69,14 +73,14 @@ impl TextFiles {
         if !course.begin(b"")? {
             return Ok(Err(Errno::TIMEDOUT));
         }
-        let mut names = match names(&self.folder) {
+        let mut names = match names_of_files(&self.folder) {
             Ok(names) => names,
             Err(errno) => return Ok(Err(errno)),
         };
-        names.retain(|name| name.ends_with(".prom"));
+        names.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
         course.left_out += names.len().saturating_sub(TEXT_FILES_MAX) as u64;
         names.truncate(TEXT_FILES_MAX);
-        let stamps: Vec<(String, Stamp)> =
+        let stamps: Vec<(OsString, Stamp)> =
             names.into_iter().map(|name| (name.clone(), self.stamp_of(&name))).collect();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if latest.text.is_empty() || latest.stamps != stamps {
@@ -88,14 +92,14 @@ impl TextFiles {
             }
             *latest = Latest { stamps, ..found };
         }
-        Ok(Ok(latest.text.clone().into_bytes()))
+        Ok(Ok(latest.text.clone()))
     }
 
-    fn stamp_of(&self, name: &str) -> Stamp {
+    fn stamp_of(&self, name: &OsStr) -> Stamp {
         std::fs::metadata(self.folder.join(name)).map_or((0, 0, 0, 0), |found| stamp(&found))
     }
 
-    fn read_all(&self, course: &mut Course<'_>, stamps: &[(String, Stamp)]) -> Result<Latest, Abandoned> {
+    fn read_all(&self, course: &mut Course<'_>, stamps: &[(OsString, Stamp)]) -> Result<Latest, Abandoned> {
         let (mut texts, mut room, mut problems) = (Vec::new(), TEXT_FILES_BYTES_MAX, BTreeMap::new());
         for (name, _) in stamps {
             let path = self.folder.join(name);
@@ -111,17 +115,19 @@ impl TextFiles {
                 Err(problem) => drop(problems.insert(name.clone(), problem)),
             }
         }
-        let (mut times, mut numbers) = (String::new(), Numbers::default());
+        let (mut times, mut numbers) = (Vec::new(), Numbers::default());
         for (name, text, mtime) in &texts {
-            match numbers.add(name, text) {
-                Ok(()) => write_mtime(*mtime, &self.folder.join(name).to_string_lossy(), &mut times),
+            match numbers.add(&kernel_text(name.as_encoded_bytes()), text) {
+                Ok(()) => {
+                    write_mtime(*mtime, self.folder.join(name).as_os_str().as_encoded_bytes(), &mut times)
+                }
                 Err(problem) => drop(problems.insert((*name).clone(), problem)),
             }
         }
-        let mut text = String::new();
-        write_error(!problems.is_empty(), &mut text);
-        text.push_str(&times);
+        let (mut error, mut text) = (String::new(), String::new());
+        write_error(!problems.is_empty(), &mut error);
         numbers.families.iter().for_each(|family| write_family(family, &mut text));
+        let text = [error.as_bytes(), &times, text.as_bytes()].concat();
         Ok(Latest { stamps: Vec::new(), text, problems })
     }
 }
@@ -268,34 +274,36 @@ mod tests {
     fn files_are_read_again_when_they_change_and_left_out_with_an_error() {
         let root = MadeUp::new("text-files");
         root.write(&file("a.prom"), "# TYPE done_total counter\ndone_total{queue=\"x\"} 7\n");
-        root.write(&file("b.prom"), "up 1\n");
-        root.write(&file("b.prom.tmp"), "up 2\n");
+        root.write(&file("b.prom"), "on 1\n");
+        root.write(&file("b.prom.tmp"), "on 2\n");
         let looks = Looks::at(&root, Subject::TextFiles);
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.done_total[queue=x] 7", "text.up 1"]);
+        assert_eq!(shown(&looks), ["textfile.error 0", "text.done_total[queue=x] 7", "text.on 1"]);
         // A program is still writing.
-        root.write(&file("b.prom"), "up 1\nload");
+        root.write(&file("b.prom"), "on 1\nload");
         assert_eq!(shown(&looks), ["textfile.error 1", "text.done_total[queue=x] 7"]);
-        root.write(&file("b.prom"), "up 3\nload 5\n");
+        root.write(&file("b.prom"), "on 3\nload 5\n");
         std::fs::remove_file(root.join(file("a.prom"))).unwrap();
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.up 3", "text.load 5"]);
+        assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.load 5"]);
         // Two files may have numbers of one name.
-        root.write(&file("c.prom"), "up{a=\"1\"} 4\n");
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.up 3", "text.up[a=1] 4", "text.load 5"]);
+        root.write(&file("c.prom"), "on{a=\"1\"} 4\n");
+        assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.on[a=1] 4", "text.load 5"]);
     }
 
     #[test]
     fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
-        let whole = ["textfile.error 1", "text.up 1"];
+        let whole = ["textfile.error 1", "text.on 1"];
         let long = format!("x{{a=\"{}\"}} 1\n", "v".repeat(5_000));
         let many: String = (0..TEXT_FILE_SERIES_MAX).map(|n| format!("x{{n=\"{n}\"}} 1\n")).collect();
         let huge = "# a comment\n".repeat(TEXT_FILE_BYTES_MAX as usize / 12 + 1);
         for (number, text) in [
             "node_load1 1\n",
+            "node_time_seconds 1\n",
+            "up 1\n",
             "khz_job_x 1\n",
-            "up 2\n",
-            "Up 2\n",
+            "on 2\n",
+            "On 2\n",
             "x 1\nX 2\n",
-            "# TYPE up gauge\nup{a=\"1\"} 1\n",
+            "# TYPE on gauge\nup{a=\"1\"} 1\n",
             "x 1 1600000000000\n",
             "x{a=\"1\",b=\"2\"} 1\nx{b=\"2\",a=\"1\"} 1\n",
             "x \u{0}\n",
@@ -307,12 +315,12 @@ mod tests {
         .enumerate()
         {
             let root = MadeUp::new(&format!("text-files-{number}"));
-            root.write(&file("a.prom"), "up 1\n");
+            root.write(&file("a.prom"), "on 1\n");
             root.write(&file("b.prom"), text);
             assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole, "{number}");
         }
         let root = MadeUp::new("text-files-bytes");
-        root.write(&file("a.prom"), "up 1\n");
+        root.write(&file("a.prom"), "on 1\n");
         root.write(&file("b.prom"), b"x{a=\"\xff\"} 1\n");
         std::fs::create_dir(root.join(file("c.prom"))).unwrap();
         let pipe = root.join(file("d.prom"));

@@ -204,11 +204,11 @@ fn named_constants(page: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_constant_that_a_page_names_exists() {
     let mut files = Vec::new();
-    for folder in ["crates", "bench/src", "xtask/src", "web", "examples"] {
+    for folder in ["crates", "bench/src", "xtask/src", "web", "java", "examples"] {
         files_below(&step::root().join(folder), &mut files);
     }
     let is_source = |path: &&PathBuf| {
-        path.extension().is_some_and(|end| ["rs", "js", "py", "h"].iter().any(|e| end == *e))
+        path.extension().is_some_and(|end| ["rs", "js", "py", "h", "java"].iter().any(|e| end == *e))
     };
     let code: String = files.iter().filter(is_source).map(|path| text(path)).collect();
     let words: BTreeSet<&str> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();

@@ -1,4 +1,4 @@
-//! What telling people may take. docs/limits.md says what happens beyond each limit.
+//! What notifications may take. docs/limits.md says what happens beyond each limit.
 
 /// Alerts that one way (an Alertmanager, a webhook, ...) holds: four for each of 4,096 nodes.
 pub const ALERTS_MAX: usize = 16_384;

@@ -40,7 +40,7 @@ A table with a `path` and a name that no source of khz has describes a source of
 
 The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries
 in PromQL, in a table `[engine]` ([scale.md](scale.md#let-a-hub-ask-such-an-engine)). Tables `[[rules_peer]]` name other hubs
-with the same rules ([rules.md](rules.md#two-hubs)). Tables below `[notify]` say who is told of alerts ([notify.md](notify.md)),
+with the same rules ([rules.md](rules.md#two-hubs)). Tables below `[notify]` say who is notified of alerts ([notify.md](notify.md)),
 tables `[actions.NAME]` what is done about them, and `[health]` what `khz health` looks at ([actions.md](actions.md)).
 
 A hub may have sinks, which channels name with `to` ([channels.md](channels.md#sinks)):

@@ -33,8 +33,8 @@ use crate::survey::Surveys;
 /// The most lanes of readings at once, both the plan's and those that readers opened.
 pub const LANES_MAX: usize = 24;
 
-/// A lane that readers opened lives on for this long after its last reader has gone. A hub or reader that was
-/// away for a moment then finds the same rows under the same numbers.
+/// A lane of readings that readers opened lives on for this long after its last reader has gone. A hub or reader that was
+/// away for a moment then finds the same rows under the same numbers. A channel's lane has [`CHANNEL_LINGER`].
 pub const LINGER: Nanos = Nanos::from_secs(10);
 
 /// The most lanes of channels at once: 56 that readers ask a hub for, and 48 of the hub itself.
@@ -51,7 +51,8 @@ const TOUCHED_FROM: u32 = 4;
 /// what its handler remembers and the rows in its ring.
 pub const CHANNEL_LINGER: Nanos = Nanos::from_secs(60);
 
-/// At most this many lanes live on without a reader: each costs as much as one with a reader.
+/// At most this many lanes of readings live on without a reader: each costs as much as one with a reader. Lanes of channels do
+/// not count here; [`CHANNELS_MAX`] limits them.
 pub const LINGERING_MAX: usize = 8;
 
 /// The CPU ceiling slows only lanes faster than this; slowing others saves too little.
@@ -482,8 +483,9 @@ impl Gatherer {
         }
     }
 
-    /// Closes lanes without a reader after [`LINGER`], and the oldest of too many. A lane that lives on obeys
-    /// the CPU ceiling like any other: it runs slower, and a reader that comes back still finds it.
+    /// Closes lanes without a reader: those of readings after [`LINGER`], those of channels after [`CHANNEL_LINGER`], and of too
+    /// many lanes of readings the one unread longest. A lane that lives on obeys the CPU ceiling like any other: it runs slower,
+    /// and a reader that comes back still finds it.
     fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;

@@ -21,7 +21,8 @@ use crate::router::{Route, Router};
 
 /// How long to wait for an answer: an agent that has just started sends its first row within two seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
-/// When no further node has answered for this long, all have: flushes are 100 ms apart.
+/// When no further series has come for this long, all nodes have answered: flushes are 100 ms apart. It serves patterns that do
+/// not name their nodes.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// Why a client cannot do what it should.
@@ -189,8 +190,9 @@ impl Client {
     }
 
     /// The latest values of every node that the pattern selects. If the pattern names only this machine's own
-    /// node, they come from shared memory at once. Else waits at most four seconds; nodes that have not
-    /// answered by then are missing.
+    /// node, they come from shared memory at once. Else it asks the hub. If the pattern names its nodes, it returns when each
+    /// has answered; with a wildcard, when no further series has come for 400 ms. It waits at most four seconds; nodes that
+    /// have not answered by then are missing.
     ///
     /// # Errors
     /// The pattern does not parse, the hub refuses, or it does not answer.

@@ -1,5 +1,5 @@
 //! The agent's lanes as the link sees them. Only here gathering and the link meet. A lane serves each interest of a hub, and
-//! lives on for a while after its last interest (`khz_gather::LINGER`).
+//! lives on for a while after its last interest (`khz_gather::LINGER`, a channel's lane `khz_gather::CHANNEL_LINGER`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

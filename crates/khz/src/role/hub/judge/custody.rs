@@ -20,7 +20,8 @@ pub(super) const WORD_LATE: Duration = Duration::from_secs(3);
 /// Two hubs that both have a node for so long settle that the one whose name comes first judges it: both are above one hub. A node that
 /// moves is seen by both for less.
 const CONTESTED: Duration = Duration::from_secs(4);
-/// For so long after that the other one only stops to judge it, so that the first one hears what it has judged, and then leaves it.
+/// For so long after that the other hub no longer judges the node and does not leave it yet, so that the first hub hears what it has
+/// judged. Then it leaves the node.
 const YIELDING: Duration = Duration::from_secs(2);
 
 /// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the

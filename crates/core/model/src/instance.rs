@@ -155,6 +155,25 @@ mod tests {
     }
 
     #[test]
+    fn long_names_are_shortened_and_stay_different() {
+        let long = |begin: &str, end: &str| format!("{begin}{}{end}", "x".repeat(400));
+        let names = [long("a", "a"), long("b", "a"), long("a", "b"), "x".repeat(254) + "é", "x".repeat(256)];
+        let short: Vec<Instance> = names.iter().map(|name| Instance::from_kernel(name.as_bytes())).collect();
+        for (number, one) in short.iter().enumerate() {
+            assert!(short[..number].iter().all(|other| other != one), "{one}");
+            assert!(
+                one.name().starts_with(&names[number][..100])
+                    && one.name().ends_with(&names[number][300.min(names[number].len())..]),
+                "{one}"
+            );
+        }
+        let most = "x".repeat(INSTANCE_MAX);
+        assert_eq!(Instance::from_kernel(most.as_bytes()).name(), most);
+        // Names on the disk have it: it may not change.
+        assert_eq!(&Instance::from_kernel(&[b'x'; 256]).name()[119..137], "~295fa478294e7725~");
+    }
+
+    #[test]
     fn labels_follow_the_primary_name() {
         let port = labelled("mlx5_0", &[("port", "1"), ("net", "a=b,c")]);
         assert_eq!(port.to_string(), "mlx5_0,net=a%3Db%2Cc,port=1");

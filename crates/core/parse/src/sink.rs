@@ -71,6 +71,9 @@ impl Readings {
     pub fn take_over(&mut self, slots: &[u32]) {
         self.values = slots.iter().map(|&slot| self.values[slot as usize]).collect();
         self.states = slots.iter().map(|&slot| self.states[slot as usize]).collect();
+        let mut labels = std::mem::take(&mut self.labels);
+        let moved = slots.iter().zip(0..).filter_map(|(old, new)| Some((new, labels.remove(old)?)));
+        self.labels = moved.collect();
         self.changed.clear();
     }
 
@@ -446,5 +449,26 @@ fn with_padding(text: &[u8], number_start: usize) -> (usize, bool) {
         (true, _) => (start, true),
         (false, 0) => (start, false),
         (false, _) => (start + 1, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_move_with_their_slots() {
+        let labels = |value| Labels::new([("name", value)]).unwrap();
+        let mut readings = Readings::default();
+        readings.grow(4);
+        for (slot, value) in ["gone", "a", "b", "c"].into_iter().enumerate() {
+            readings.describe(slot as u32, labels(value));
+        }
+        readings.take_over(&[3, 1, 2]);
+        let held: Vec<&Labels> = readings.labels.values().collect();
+        assert_eq!(held, [&labels("c"), &labels("a"), &labels("b")]);
+        for (slot, held) in readings.labels.clone() {
+            assert_eq!(readings.get(slot), Reading::Labels(held.number()));
+        }
     }
 }

@@ -457,9 +457,9 @@ impl Lane {
         }
     }
 
-    /// Takes the slots of a source that it does not know yet.
+    /// Takes the slots of a source that it does not know yet, if the source is in the lane.
     pub fn know(&mut self, index: usize, source: &Source) {
-        if source.slots() > self.by_source[index].len() {
+        if self.members[index].is_some() && source.slots() > self.by_source[index].len() {
             self.grow(index, source);
         }
     }

@@ -218,6 +218,43 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
     assert_eq!((generations, lanes[0].view.generation()), (vec![1, 2, 3], 3));
 }
 
+/// An agent shows each lane all of its sources at the start, and some of them may have slots already.
+#[test]
+fn a_lane_without_a_source_has_none_of_its_slots_when_these_are_given_back() {
+    let root = Root::new("apart");
+    root.show(0..50, 0);
+    let mut sources = [source(&root), source(&root)];
+    sources.iter_mut().for_each(|source| source.gather(stamp(0), &mut Vec::new()));
+    let one = Lane::new(
+        Some(Rate::from_hz(10).unwrap()),
+        vec![Some(Nanos(0)), None],
+        ring_of_tests(1 << 20),
+        stamp(0),
+    );
+    let mut all = vec![lane(2), one];
+    for lane in &mut all {
+        sources.iter().enumerate().for_each(|(index, source)| lane.know(index, source));
+    }
+    let (mut lanes, mut renewal, mut calls) = (LaneSet::new(all, 2), Renewal::new(GONE_FOR), Vec::new());
+    let mut at = |second: u64, shown: std::ops::Range<u64>| {
+        root.show(shown, second);
+        // What the first source shows stays as it was.
+        sources[1].gather(stamp(second), &mut Vec::new());
+        lanes.note(1, &sources[1]);
+        let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
+        lanes.renew(renewed, &sources);
+        for lane in lanes.iter_mut() {
+            lane.record(stamp(second), &mut sources, &mut calls, &mut None);
+        }
+        let series: Vec<usize> = lanes.iter().map(|lane| lane.view.series().len()).collect();
+        (renewed.has(1), series)
+    };
+    let metrics = khz_parse::net_dev::FILE.metrics().len();
+    assert_eq!(at(1, 0..50), (false, vec![100 * metrics, 50 * metrics]));
+    assert_eq!(at(2, 0..5), (false, vec![100 * metrics, 50 * metrics]));
+    assert_eq!(at(40, 0..5), (true, vec![55 * metrics, 50 * metrics]));
+}
+
 #[test]
 fn few_slots_of_instances_that_are_gone_are_no_reason_for_another_generation() {
     assert!(!is_worn(GONE_SLOTS_MIN, GONE_SLOTS_MIN));

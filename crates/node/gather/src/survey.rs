@@ -399,6 +399,8 @@ struct Due {
     budget: f64,
     /// True while it is surveyed less often because of its cost.
     is_held_back: bool,
+    /// What the survey before cost.
+    cost_before: Nanos,
     next: Nanos,
 }
 
@@ -411,9 +413,9 @@ fn usual_budget(subject: Subject) -> f64 {
 }
 
 impl Due {
-    /// When it is due again, if it is surveyed now: the survey before had this cost.
-    fn after(&mut self, now: Nanos, cost: Nanos) -> Nanos {
-        let apart = (cost.0 as f64 / self.budget) as u64;
+    /// When it is due again, if it is surveyed now.
+    fn after(&mut self, now: Nanos) -> Nanos {
+        let apart = (self.cost_before.0 as f64 / self.budget) as u64;
         // What is near the border is not told of again and again.
         let border = if self.is_held_back { self.period.0 / 2 } else { self.period.0 };
         let is_held_back = apart > border;
@@ -448,7 +450,8 @@ impl Surveys {
         let due = |plan: SubjectPlan| {
             let period = plan.period.max(SURVEY_PERIOD_MIN);
             let budget = plan.budget.unwrap_or_else(|| usual_budget(plan.subject));
-            Due { subject: plan.subject, period, budget, is_held_back: false, next: Nanos(now.0 + period.0) }
+            let next = Nanos(now.0 + period.0);
+            Due { subject: plan.subject, period, budget, is_held_back: false, cost_before: Nanos(0), next }
         };
         let due: Vec<Due> = plans.into_iter().map(due).collect();
         let mut surveys = Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due, next: Nanos(0) };
@@ -472,12 +475,15 @@ impl Surveys {
     #[cold]
     fn ask(&mut self, now: Nanos) {
         let is_due = |due: &&mut Due| due.next <= now;
-        let survey = &self.survey;
-        let wanted = self.due.iter_mut().filter(is_due).fold(0, |all, due| all | survey.bit(due.subject));
+        let (survey, mut wanted) = (&self.survey, 0);
+        for due in self.due.iter_mut().filter(is_due) {
+            wanted |= survey.bit(due.subject);
+            // The one that is wanted now may be over in a moment.
+            due.cost_before = survey.cost(due.subject);
+        }
         if self.survey.want(wanted) {
             for due in self.due.iter_mut().filter(is_due) {
-                // What the survey before cost: this one has only begun.
-                due.next = due.after(now, survey.cost(due.subject));
+                due.next = due.after(now);
             }
             self.find_next();
         }

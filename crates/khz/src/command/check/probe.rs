@@ -59,11 +59,17 @@ fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nano
     }
 }
 
+/// What is said of a source that answers, and has no number now.
+const NOTHING: &str = "there is nothing now";
+
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let finding = match (report.gather_time, report.problem) {
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) if report.values == 0 && report.missing.is_empty() => {
+            Finding::Absent(NOTHING.to_owned())
+        }
         (Some(_), None) => Finding::Works,
         (None, None) => Finding::Failed("an empty text".to_owned()),
     };

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::{Folder, names, why};
+use super::folder::{Folder, names_of_files, why};
 
 /// The most interfaces that are read: each costs twenty-three files every ten seconds. A node with containers may have
 /// hundreds of virtual ones.
@@ -35,7 +35,7 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         return Ok(Err(Errno::TIMEDOUT));
     }
     let class = root.join("sys/class/net");
-    let names = match names(&class) {
+    let names = match names_of_files(&class) {
         Ok(names) => names,
         Err(errno) => return Ok(Err(errno)),
     };
@@ -45,16 +45,16 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         let Ok(mut folder) = Folder::open(&class.join(&name)) else { continue };
         count += 1;
         if count <= INTERFACES_MAX {
-            interface(&mut folder, &name, &mut text);
+            interface(&mut folder, name.as_encoded_bytes(), &mut text);
         }
     }
     text.extend(format!("* links_left_out={}\n", count.saturating_sub(INTERFACES_MAX)).bytes());
     Ok(Ok(text))
 }
 
-fn interface(folder: &mut Folder, name: &str, text: &mut Vec<u8>) {
+fn interface(folder: &mut Folder, name: &[u8], text: &mut Vec<u8>) {
     text.extend(b"device ");
-    escape(name.as_bytes(), text);
+    escape(name, text);
     let up = folder.value("operstate").map(|state| u8::from(state == b"up").to_string());
     let up = up.unwrap_or_else(|errno| why(Some(errno)).to_owned());
     text.extend(format!(" up={up}").bytes());

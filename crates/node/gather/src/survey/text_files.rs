@@ -49,6 +49,8 @@ pub(super) struct TextFiles {
 struct Latest {
     /// The files, as they were.
     stamps: Vec<(OsString, Stamp)>,
+    /// The files beyond [`TEXT_FILES_MAX`].
+    beyond: usize,
     text: Vec<u8>,
     /// What was wrong with which file.
     problems: BTreeMap<OsString, String>,
@@ -78,13 +80,20 @@ impl TextFiles {
             Err(errno) => return Ok(Err(errno)),
         };
         names.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
-        course.left_out += names.len().saturating_sub(TEXT_FILES_MAX) as u64;
+        let beyond = names.len().saturating_sub(TEXT_FILES_MAX);
+        course.left_out += beyond as u64;
         names.truncate(TEXT_FILES_MAX);
         let stamps: Vec<(OsString, Stamp)> =
             names.into_iter().map(|name| (name.clone(), self.stamp_of(&name))).collect();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.text.is_empty() || latest.stamps != stamps {
-            let found = self.read_all(course, &stamps)?;
+        if latest.text.is_empty() || latest.stamps != stamps || latest.beyond != beyond {
+            let found = self.read_all(course, &stamps, beyond)?;
+            if beyond > 0 && latest.beyond == 0 {
+                let folder = self.folder.display();
+                tracing::warn!(
+                    "{folder}: more than {TEXT_FILES_MAX} files of numbers; {beyond} of them are left out"
+                );
+            }
             for (name, problem) in &found.problems {
                 if latest.problems.get(name) != Some(problem) {
                     tracing::warn!("{} is left out: {problem}", self.folder.join(name).display());
@@ -99,7 +108,12 @@ impl TextFiles {
         std::fs::metadata(self.folder.join(name)).map_or((0, 0, 0, 0), |found| stamp(&found))
     }
 
-    fn read_all(&self, course: &mut Course<'_>, stamps: &[(OsString, Stamp)]) -> Result<Latest, Abandoned> {
+    fn read_all(
+        &self,
+        course: &mut Course<'_>,
+        stamps: &[(OsString, Stamp)],
+        beyond: usize,
+    ) -> Result<Latest, Abandoned> {
         let (mut texts, mut room, mut problems) = (Vec::new(), TEXT_FILES_BYTES_MAX, BTreeMap::new());
         for (name, _) in stamps {
             let path = self.folder.join(name);
@@ -125,10 +139,10 @@ impl TextFiles {
             }
         }
         let (mut error, mut text) = (String::new(), String::new());
-        write_error(!problems.is_empty(), &mut error);
+        write_error(!problems.is_empty() || beyond > 0, &mut error);
         numbers.families.iter().for_each(|family| write_family(family, &mut text));
         let text = [error.as_bytes(), &times, text.as_bytes()].concat();
-        Ok(Latest { stamps: Vec::new(), text, problems })
+        Ok(Latest { stamps: Vec::new(), beyond, text, problems })
     }
 }
 
@@ -247,6 +261,7 @@ mod tests {
     use crate::survey::looks::Looks;
     use khz_model::Reading;
     use khz_parse::{Subject, textfile::FILE};
+    use std::os::unix::ffi::OsStrExt;
 
     /// Series and their readings, of those that are there.
     fn present(looks: &Looks) -> Vec<(String, f64)> {
@@ -287,6 +302,35 @@ mod tests {
         // Two files may have numbers of one name.
         root.write(&file("c.prom"), "on{a=\"1\"} 4\n");
         assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.on[a=1] 4", "text.load 5"]);
+    }
+
+    #[test]
+    fn any_name_of_a_file_is_shown_and_files_beyond_the_limit_are_an_error() {
+        let root = MadeUp::new("text-files-names");
+        let folder = root.join(file(""));
+        for (number, name) in [&b"a \\b.prom"[..], b"c\n.prom", b"d\xff.prom"].into_iter().enumerate() {
+            root.write(&file("of.tmp"), format!("x{number} 1\n"));
+            std::fs::rename(folder.join("of.tmp"), folder.join(OsStr::from_bytes(name))).unwrap();
+        }
+        let looks = Looks::at(&root, Subject::TextFiles);
+        assert_eq!(shown(&looks), ["textfile.error 0", "text.x0 1", "text.x1 1", "text.x2 1"]);
+        let parser = looks.parse(&FILE);
+        let files = parser
+            .schema()
+            .series()
+            .iter()
+            .filter_map(|series| Some(series.instance.as_ref()?.name().to_owned()));
+        let folder = "/var/lib/prometheus/node-exporter";
+        let names: Vec<String> = files
+            .filter(|name| name.contains(folder))
+            .map(|name| name.rsplit('/').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["a \\b.prom", "c\n.prom", "d\\xFF.prom"]);
+        for number in 0..TEXT_FILES_MAX {
+            root.write(&file(&format!("n{number:03}.prom")), format!("y{number} 1\n"));
+        }
+        let shown = shown(&looks);
+        assert_eq!((&*shown[0], shown.len()), ("textfile.error 1", 1 + TEXT_FILES_MAX));
     }
 
     #[test]

@@ -457,9 +457,9 @@ impl Lane {
         }
     }
 
-    /// Takes the slots of a source that it does not know yet.
+    /// Takes the slots of a source that it does not know yet, if the source is in the lane.
     pub fn know(&mut self, index: usize, source: &Source) {
-        if source.slots() > self.by_source[index].len() {
+        if self.members[index].is_some() && source.slots() > self.by_source[index].len() {
             self.grow(index, source);
         }
     }
@@ -532,15 +532,18 @@ impl Lane {
     #[cold]
     fn publish_schema(&mut self, sources: &mut [Source]) {
         let PublishedSchema { encoder, waiting, slots, has_labels, tried, is_next } = &mut self.schema;
-        let mut series = if *is_next { Vec::new() } else { Vec::clone(&self.view.series()) };
         let width = self.handled.as_ref().map_or(self.slots.len(), Handled::slots);
+        let mut series = Vec::with_capacity(width);
+        if !*is_next {
+            series.extend_from_slice(&self.view.series());
+        }
         *tried = Some(width);
         for slot in series.len()..width {
             let known = match &self.handled {
                 Some(handled) => handled.series(slot).cloned(),
                 None => {
                     let (source, slot) = self.slots[slot];
-                    sources[source as usize].schema().get(slot as usize).cloned()
+                    sources[source as usize].series().get(slot as usize).cloned()
                 }
             };
             let Some(known) = known else { break };
@@ -560,7 +563,8 @@ impl Lane {
             tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
             return;
         }
-        waiting.clear();
+        // The ring has them; there are more only when there are new slots.
+        *waiting = Vec::new();
         (*slots, *is_next) = (series.len(), false);
         *has_labels = series.iter().any(|series| series.metric.value_type == ValueType::Labels);
         let described = (self.ring.generation(), Arc::new(series));

@@ -83,9 +83,9 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
     }
     times.sort();
     let works = source.counts.bytes > 0;
-    let schema = source.schema();
+    let series = source.series();
     let reading = |slot: usize| Reading::from_parts(source.states()[slot], source.values()[slot]);
-    let missing = schema.series().iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
+    let missing = series.iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
         Reading::Present(_) | Reading::Labels(_) => None,
         other => Some((series.to_string(), other)),
     });
@@ -94,7 +94,7 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
         name: file.name,
         path: file.path,
         problem: source.problem().map(str::to_owned),
-        values: schema.len() - missing.len(),
+        values: series.len() - missing.len(),
         missing,
         bytes: source.counts.bytes,
         gather_time: works.then(|| times[PROBES / 2]),

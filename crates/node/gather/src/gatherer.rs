@@ -448,12 +448,10 @@ impl Gatherer {
         let now = clock::stamp();
         let Some(lane) = self.lanes.len().checked_sub(1) else { return };
         for source in 0..self.sources.len() {
-            if self.lanes[lane].refresh_of(source).is_some() {
-                if self.sources[source].gathered.is_none() {
-                    self.gather(source, now);
-                }
-                self.lanes[lane].know(source, &self.sources[source]);
+            if self.lanes[lane].refresh_of(source).is_some() && self.sources[source].gathered.is_none() {
+                self.gather(source, now);
             }
+            self.lanes[lane].know(source, &self.sources[source]);
         }
         self.lanes[lane].publish_channel(&mut self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);

@@ -86,10 +86,13 @@ pub fn files() -> &'static [&'static KernelFile] {
     FILES
 }
 
+/// A metric, if it is made yet.
+type MadeOnce = OnceLock<Arc<Metric>>;
+
 /// The metrics of a file of [`files`] that are in use, each at the place of its entry. Each is made once for the whole program, when
 /// a parser first needs it: it holds half a kilobyte of texts, and a host does not have most of them.
-pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [OnceLock<Arc<Metric>>]> {
-    static METRICS: LazyLock<Vec<Box<[OnceLock<Arc<Metric>>]>>> = LazyLock::new(|| {
+pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [MadeOnce]> {
+    static METRICS: LazyLock<Vec<Box<[MadeOnce]>>> = LazyLock::new(|| {
         let unmade = |file: &&KernelFile| file.entries().map(|_| OnceLock::new()).collect();
         files().iter().map(unmade).collect()
     });

@@ -110,7 +110,7 @@ impl Gatherer {
         plan: Plan,
         inbox: Arc<Inbox>,
         asked: Arc<Asked>,
-        mut sources: Vec<Source>,
+        sources: Vec<Source>,
         surveys: Surveys,
         lanes: Vec<Lane>,
         rings: Rings,
@@ -118,7 +118,7 @@ impl Gatherer {
         rings_lost: oneshot::Sender<RingsLost>,
     ) -> Self {
         let fixed_lanes = lanes.len();
-        let page = Page::open(&rings, &mut sources);
+        let page = Page::open(&rings, &sources);
         let lanes = LaneSet::new(lanes, sources.len());
         Gatherer {
             plan,
@@ -200,7 +200,7 @@ impl Gatherer {
         }
         let mut lap = None;
         for place in places(due) {
-            self.lanes[place].record(now, &mut self.sources, &mut self.calls, &mut lap);
+            self.lanes[place].record(now, &self.sources, &mut self.calls, &mut lap);
         }
     }
 
@@ -313,7 +313,7 @@ impl Gatherer {
             }
             self.lanes[at].given = Some(now.boot);
         }
-        self.lanes[at].give(ask, now, &mut self.sources, again, &mut self.calls);
+        self.lanes[at].give(ask, now, &self.sources, again, &mut self.calls);
     }
 
     /// Answers a reader that wants to follow. The reader counts from here on, so that the lane cannot close
@@ -453,7 +453,7 @@ impl Gatherer {
             }
             self.lanes[lane].know(source, &self.sources[source]);
         }
-        self.lanes[lane].publish_channel(&mut self.sources);
+        self.lanes[lane].publish_channel(&self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {
@@ -569,7 +569,7 @@ impl Gatherer {
         self.lanes.renew(renewed, &self.sources);
         if self.page.is_some() {
             // The new one is there before the readers of the old one learn that it has ended.
-            self.page = Page::open(&self.rings, &mut self.sources);
+            self.page = Page::open(&self.rings, &self.sources);
         }
     }
 
@@ -579,7 +579,7 @@ impl Gatherer {
         if let Some(problem) = self.page.as_ref().and_then(Page::problem) {
             tracing::warn!("the snapshot in shared memory is lost: {problem}; khz makes a new one");
             self.page = None;
-            self.page = Page::open(&self.rings, &mut self.sources);
+            self.page = Page::open(&self.rings, &self.sources);
         }
         if self.rings_lost.is_none() {
             return;

@@ -12,9 +12,10 @@ use khz_model::{
     QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Series,
     Snapshot, Subscription, WaitFor, Wanted, look::Show, metric::Text,
 };
+use khz_parse::KnownFiles;
 
 use crate::asked::Asked;
-use crate::catalogue::catalogue;
+use crate::catalogue::catalogue_of;
 use crate::clock;
 use crate::elsewhere::Elsewhere;
 use crate::given::Given;
@@ -44,8 +45,10 @@ pub(crate) struct NodeQuery {
     /// The plan's lanes, which live as long as the agent. History is read from them.
     lanes: Vec<Arc<LaneView>>,
     opener: Opener,
-    /// The metrics that other parts of the program and the configuration add to the catalogue.
-    added: Vec<Arc<Metric>>,
+    /// The kernel files that it knows.
+    known: KnownFiles,
+    /// The metrics that other parts of the program add to the catalogue.
+    tallies: Vec<Arc<Metric>>,
     sources: SourceNames,
     /// All sources.
     all: SourceSet,
@@ -89,9 +92,9 @@ impl NodeQuery {
         let names = sources.iter().enumerate();
         let names = names.flat_map(|(place, source)| of(source).into_iter().map(move |name| (name, place)));
         let names = SourceNames::new(names);
-        let of_configuration = plan.survey.own.iter().flat_map(|file| file.metrics());
         NodeQuery {
-            added: of_configuration.chain(tallies).collect(),
+            known: plan.survey.known.clone(),
+            tallies,
             jobs,
             naming,
             node: plan.node.clone(),
@@ -348,7 +351,7 @@ impl Query for NodeQuery {
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
         let given = self.given().flat_map(|(given, _)| given.known);
-        catalogue().into_iter().chain(self.added.iter().cloned()).chain(given).collect()
+        catalogue_of(&self.known).into_iter().chain(self.tallies.iter().cloned()).chain(given).collect()
     }
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use khz_model::Instance;
+use khz_model::metric::Text;
 use khz_parse::exposition::{Family, families};
 use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
 use rustix::io::Errno;
@@ -30,9 +31,8 @@ pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 const OURS: &str = "khz_";
 
 /// Names that the program has itself. Most machines have no such files, and never ask.
-static TAKEN: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string()).collect()
-});
+static TAKEN: LazyLock<HashSet<Text>> =
+    LazyLock::new(|| crate::catalogue().iter().map(|metric| metric.exposition.name.clone()).collect());
 
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
@@ -172,10 +172,12 @@ impl<'a> Numbers<'a> {
             ));
         }
         let (mut new_places, mut new) = (HashMap::new(), HashSet::new());
+        let mut places = Vec::with_capacity(found.len());
         for family in &found {
             let metric = self.free_name(family)?;
             let next = self.families.len() + new_places.len();
             let place = self.places.get(&metric).copied().unwrap_or(next);
+            places.push(place);
             if place == next && new_places.insert(metric, place).is_some() {
                 return Err(format!(
                     "{}: khz has small letters only, and so another name is the same",
@@ -194,8 +196,8 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-        for family in found {
-            match self.families.iter_mut().find(|known| known.name == family.name) {
+        for (family, place) in found.into_iter().zip(places) {
+            match self.families.get_mut(place) {
                 Some(known) => known.samples.extend(family.samples),
                 None => self.families.push(helped(family, file)),
             }

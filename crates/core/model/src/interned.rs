@@ -7,9 +7,14 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::labels::Labels;
 
-/// Labels that only this table still holds are forgotten when it has grown by this many bytes. Until then, rows
-/// that wait in a queue can be printed after their node has other labels.
-const GROWTH_BEFORE_SWEEP: usize = 16 << 20;
+/// Labels that only this table still holds are forgotten when it has grown by this many times the bytes that were held at the sweep
+/// before. Until then, rows that wait in a queue can be printed after their node has other labels: the more nodes, the more labels
+/// change in the time that a queue may take.
+const GROWTH_BEFORE_SWEEP: usize = 4;
+/// It grows by at least this many bytes before a sweep: the labels of an agent whose busiest processes change, for a minute or more.
+const GROWTH_MIN: usize = 1 << 20;
+/// It grows by at most this many bytes before a sweep.
+const GROWTH_MAX: usize = 16 << 20;
 /// What an entry takes beside its text.
 const ENTRY_BYTES: usize = 96;
 
@@ -51,7 +56,7 @@ impl Table {
         }
         self.bytes += labels.bytes() + ENTRY_BYTES;
         self.labels.insert(number, labels.clone());
-        if self.bytes > self.sweep_at.max(GROWTH_BEFORE_SWEEP) {
+        if self.bytes > self.sweep_at.max(GROWTH_MIN) {
             self.sweep(number);
         }
         number
@@ -63,7 +68,7 @@ impl Table {
         self.labels.retain(|&number, labels| number == newest || labels.is_shared());
         self.labels.shrink_to_fit();
         self.bytes = self.labels.values().map(|labels| labels.bytes() + ENTRY_BYTES).sum();
-        self.sweep_at = self.bytes + GROWTH_BEFORE_SWEEP;
+        self.sweep_at = self.bytes + (GROWTH_BEFORE_SWEEP * self.bytes).clamp(GROWTH_MIN, GROWTH_MAX);
     }
 }
 
@@ -90,13 +95,13 @@ mod tests {
         let mut table = Table::default();
         let held: Vec<(u64, Labels)> =
             (0..100).map(labels).map(|labels| (table.number(&labels), labels)).collect();
-        let turns = 3 * GROWTH_BEFORE_SWEEP / 1_000;
+        let turns = 6 * GROWTH_MIN / 1_000;
         for number in 100..turns {
             let labels = labels(number);
             let number = table.number(&labels);
             assert_eq!(table.labels.get(&number), Some(&labels), "the newest is there");
         }
-        assert!(table.bytes <= 2 * GROWTH_BEFORE_SWEEP && table.labels.len() < turns, "{}", table.bytes);
+        assert!(table.bytes <= 2 * GROWTH_MIN && table.labels.len() < turns, "{}", table.bytes);
         for (number, labels) in held {
             assert_eq!(table.labels.get(&number), Some(&labels));
             assert_eq!(table.number(&labels), number);
@@ -106,8 +111,9 @@ mod tests {
     #[test]
     fn what_is_held_may_grow_beyond_the_first_sweep() {
         let mut table = Table::default();
-        let held: Vec<Labels> = (0..2 * GROWTH_BEFORE_SWEEP / 1_000).map(labels).collect();
+        let held: Vec<Labels> = (0..2 * GROWTH_MAX / 1_000).map(labels).collect();
         held.iter().for_each(|labels| assert!(table.number(labels) > 0 || !labels.is_empty()));
         assert_eq!(table.labels.len(), held.len());
+        assert!(table.sweep_at <= table.bytes + GROWTH_MAX, "{} of {}", table.sweep_at, table.bytes);
     }
 }

@@ -83,6 +83,11 @@ impl Metric {
         self
     }
 
+    /// What it is called.
+    pub fn called(&self) -> Called<'_> {
+        Called { name: &self.name, exposed: &self.exposition.name, value_type: self.value_type }
+    }
+
     /// How its readings are read.
     pub const fn format(&self) -> ValueFormat {
         ValueFormat { value_type: self.value_type, places: self.places }
@@ -101,6 +106,17 @@ impl Metric {
             labels.iter().map(|(name, value)| size_of::<(Text, Text)>() + owned(name) + owned(value));
         size_of::<Self>() + texts.flatten().map(owned).sum::<usize>() + labels.sum::<usize>()
     }
+}
+
+/// What a metric is called, and what its bits mean: enough to tell whether an expression may mean it, before there is a [`Metric`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Called<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its name at Prometheus.
+    pub exposed: &'a str,
+    /// What the bits of a reading mean.
+    pub value_type: ValueType,
 }
 
 /// The memory of an owned text.

@@ -1,8 +1,10 @@
 //! The schema: which series the slots of a node hold. Within a generation it only grows: a new NIC appends
 //! slots, a removed one goes Absent, and no slot ever changes its meaning.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 use crate::metric::Metric;
 use crate::name::Instance;
@@ -60,8 +62,10 @@ impl std::fmt::Display for Series {
 /// The slots of one lane or source, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    series: Vec<Series>,
-    index: HashMap<(String, Option<Instance>), u32>,
+    series: Arc<Vec<Series>>,
+    /// The slots by the hashes of their series, which stand in the list above alone.
+    index: HashTable<u32>,
+    hashes: RandomState,
 }
 
 impl Schema {
@@ -90,31 +94,35 @@ impl Schema {
         &self.series
     }
 
+    /// The same for others, who keep them as they are now.
+    pub fn shared(&self) -> Arc<Vec<Series>> {
+        self.series.clone()
+    }
+
     /// The slot of a series, if it has one.
     pub fn slot(&self, metric: &str, instance: Option<&Instance>) -> Option<u32> {
-        self.index.get(&(metric.to_owned(), instance.cloned())).copied()
+        let is_it = |&slot: &u32| {
+            let series = &self.series[slot as usize];
+            series.metric.name == metric && series.instance.as_ref() == instance
+        };
+        self.index.find(self.hashes.hash_one((metric, instance)), is_it).copied()
     }
 
     /// Gives the series a slot: its old one if it ever had one, else the next. `None`: [`SLOTS_MAX`] is
     /// reached.
     pub fn append(&mut self, series: Series) -> Option<u32> {
-        let key = (series.metric.name.to_string(), series.instance.clone());
-        if let Some(&slot) = self.index.get(&key) {
+        if let Some(slot) = self.slot(&series.metric.name, series.instance.as_ref()) {
             return Some(slot);
         }
         if self.series.len() >= SLOTS_MAX {
             return None;
         }
-        let slot = self.series.len() as u32;
-        self.index.insert(key, slot);
-        self.series.push(series);
+        let Schema { series: all, index, hashes } = self;
+        let slot = all.len() as u32;
+        let hash = |series: &Series| hashes.hash_one((&*series.metric.name, series.instance.as_ref()));
+        index.insert_unique(hash(&series), slot, |&slot| hash(&all[slot as usize]));
+        Arc::make_mut(all).push(series);
         Some(slot)
-    }
-
-    /// The slots that any of the patterns selects, in slot order; ignores their node parts.
-    pub fn select(&self, patterns: &[Pattern]) -> Vec<u32> {
-        let selected = self.series.iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
-        selected.map(|(slot, _)| slot as u32).collect()
     }
 }
 
@@ -176,12 +184,16 @@ pub(crate) mod tests {
         assert_eq!((schema.len(), schema.is_empty(), schema.series().len()), (3, false, 3));
         assert_eq!(schema.slot("net.rx", None), None);
         assert!(all[0] != all[1] && all[1] != all[2]);
-        let select = |text: &str| schema.select(&[Pattern::new(text).unwrap()]);
+        let all = schema.series().iter().zip(0..);
+        let select = |text: &str| -> Vec<u32> {
+            let patterns = [Pattern::new(text).unwrap()];
+            all.clone().filter(|(series, _)| series.is_selected(&patterns)).map(|(_, slot)| slot).collect()
+        };
         assert_eq!(
             (select("net.*"), select("*[lo]"), select("mem.*"), select("cpu.*")),
             (vec![1, 2], vec![2], vec![0], vec![])
         );
-        assert_eq!(schema.select(&[]), [0; 0]);
+        assert!(!all.clone().any(|(series, _)| series.is_selected(&[])));
     }
 
     #[test]

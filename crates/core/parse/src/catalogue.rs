@@ -1,6 +1,6 @@
 //! The catalogue: every kernel file that khz reads, in the order in which its metrics are listed.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use khz_model::Metric;
 
@@ -86,16 +86,21 @@ pub fn files() -> &'static [&'static KernelFile] {
     FILES
 }
 
-/// The metrics of a file of [`files`]: made once for the whole program, since each holds half a kilobyte of texts and several
-/// parts know all of them.
-pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [Arc<Metric>]> {
-    static METRICS: LazyLock<Vec<Vec<Arc<Metric>>>> =
-        LazyLock::new(|| files().iter().map(|file| file.new_metrics()).collect());
+/// A metric, if it is made yet.
+type MadeOnce = OnceLock<Arc<Metric>>;
+
+/// The metrics of a file of [`files`] that are in use, each at the place of its entry. Each is made once for the whole program, when
+/// a parser first needs it: it holds half a kilobyte of texts, and a host does not have most of them.
+pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [MadeOnce]> {
+    static METRICS: LazyLock<Vec<Box<[MadeOnce]>>> = LazyLock::new(|| {
+        let unmade = |file: &&KernelFile| file.entries().map(|_| OnceLock::new()).collect();
+        files().iter().map(unmade).collect()
+    });
     let at = files().iter().position(|known| std::ptr::eq(*known, file))?;
     Some(&METRICS[at])
 }
 
-/// Every metric of [`files`].
+/// Every metric of [`files`]: those that no parser uses are made for the caller alone.
 pub fn catalogue() -> Vec<Arc<Metric>> {
     files().iter().flat_map(|file| file.metrics()).collect()
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use khz_model::metric::Called;
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit, ValueType};
 
 use crate::tree::Form;
@@ -184,6 +185,11 @@ impl Entry {
     /// The two words of the field, in a file whose names are not unique: the kind (a protocol), and the name.
     pub fn kind_and_name(&self) -> Option<(&'static [u8], &'static [u8])> {
         self.field.split_once(' ').map(|(kind, name)| (kind.as_bytes(), name.as_bytes()))
+    }
+
+    /// What the metric is called.
+    pub const fn called(&self) -> Called<'static> {
+        Called { name: self.name, exposed: self.family, value_type: self.value_type }
     }
 
     /// The catalogue's metric. `file` is the origin; `instances` is the label of the metric's instances.

@@ -1,8 +1,10 @@
 //! A kernel file as the parser sees it: its path, its metrics, how the kernel hands it out, and its full
 //! parser.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use khz_model::metric::Called;
 use khz_model::{Metric, Nanos, Pattern, Refresh, ValueType};
 
 use crate::catalogue::shared_metrics;
@@ -220,17 +222,51 @@ impl KernelFile {
         Some(if is_seldom { refresh.max(BASE_PERIOD) } else { refresh })
     }
 
-    /// The file's catalogue entries, scalars first.
+    /// The file's catalogue entries, scalars first. Those that no parser uses are made for the caller alone.
     pub fn metrics(&self) -> Vec<Arc<Metric>> {
-        shared_metrics(self).map_or_else(|| self.new_metrics(), <[_]>::to_vec)
+        let shared = shared_metrics(self);
+        let in_use = |place: usize| shared.and_then(|shared| shared[place].get().cloned());
+        let places = self.entries().enumerate();
+        places.map(|(place, labelled)| in_use(place).unwrap_or_else(|| self.made(labelled))).collect()
     }
 
-    pub(crate) fn new_metrics(&self) -> Vec<Arc<Metric>> {
-        let scalars = self.scalars.iter().map(|e| e.metric(self.path, None));
+    /// What these entries are called.
+    pub fn called(&self) -> impl Iterator<Item = Called<'_>> {
+        self.entries().map(|(entry, _)| entry.called())
+    }
+
+    /// The metrics without instances, for a parser that keeps them.
+    pub(crate) fn scalar_metrics(&self) -> impl Iterator<Item = Arc<Metric>> + '_ {
+        self.kept_metrics(0..self.scalars.len())
+    }
+
+    /// The metrics of a group, for a parser that keeps them.
+    pub(crate) fn group_metrics(&self, group: usize) -> impl Iterator<Item = Arc<Metric>> + '_ {
+        let before: usize = self.groups[..group].iter().map(|group| group.entries.len()).sum();
+        let start = self.scalars.len() + before;
+        self.kept_metrics(start..start + self.groups[group].entries.len())
+    }
+
+    fn kept_metrics(&self, places: Range<usize>) -> impl Iterator<Item = Arc<Metric>> + '_ {
+        let shared = shared_metrics(self);
+        let entries = self.entries().enumerate().skip(places.start).take(places.len());
+        entries.map(move |(place, labelled)| match shared {
+            Some(shared) => shared[place].get_or_init(|| self.made(labelled)).clone(),
+            None => self.made(labelled),
+        })
+    }
+
+    /// Its entries, each with the label of its instances: scalars first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static Entry, Option<&'static str>)> + use<> {
+        let (scalars, groups) = (self.scalars, self.groups);
         let label = |group: &Group| (!group.is_whole()).then_some(group.label);
         let grouped =
-            self.groups.iter().flat_map(|g| g.entries.iter().map(move |e| e.metric(self.path, label(g))));
-        scalars.chain(grouped).collect()
+            groups.iter().flat_map(move |group| group.entries.iter().map(move |entry| (entry, label(group))));
+        scalars.iter().map(|entry| (entry, None)).chain(grouped)
+    }
+
+    fn made(&self, (entry, label): (&Entry, Option<&'static str>)) -> Arc<Metric> {
+        entry.metric(self.path, label)
     }
 }
 

@@ -3,9 +3,11 @@
 //! text gives are in a group of their own, each with one slot.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use khz_model::{Instance, Metric, Nanos, Schema, Series, schema::SLOTS_MAX};
 
 use crate::kernel_file::KernelFile;
@@ -15,7 +17,11 @@ use crate::kernel_file::KernelFile;
 pub(crate) struct Slots {
     pub file: &'static KernelFile,
     schema: Schema,
-    groups: Vec<GroupSlots>,
+    /// Those of the file, and one more if the text gives names. `None` before the first instance: most hosts have no instances of
+    /// most groups.
+    groups: Box<[Option<Box<GroupSlots>>]>,
+    /// The name that was new last, and its instance: the next group of such a line shares them.
+    newest: Option<(Arc<[u8]>, Instance)>,
 }
 
 #[derive(Debug)]
@@ -24,7 +30,11 @@ struct GroupSlots {
     metrics: Vec<Arc<Metric>>,
     /// In order of first appearance.
     instances: Vec<Known>,
-    by_name: HashMap<Box<[u8]>, u32>,
+    /// The indices of the instances, by the hashes of their names.
+    by_name: HashTable<u32>,
+    hashes: RandomState,
+    /// Further names of given series.
+    aliases: HashMap<Box<[u8]>, u32>,
     /// The index of the instance that probably comes next in this parse: the kernel seldom changes their
     /// order.
     expected: usize,
@@ -34,7 +44,7 @@ struct GroupSlots {
 #[derive(Debug)]
 struct Known {
     /// Its name in the kernel's text.
-    name: Box<[u8]>,
+    name: Arc<[u8]>,
     /// Its first slot.
     base: u32,
     /// Since when it is known to be gone.
@@ -49,7 +59,14 @@ impl Known {
 
 impl GroupSlots {
     fn new(metrics: Vec<Arc<Metric>>) -> Self {
-        GroupSlots { metrics, instances: Vec::new(), by_name: HashMap::new(), expected: 0 }
+        GroupSlots {
+            metrics,
+            instances: Vec::new(),
+            by_name: HashTable::new(),
+            hashes: RandomState::new(),
+            aliases: HashMap::new(),
+            expected: 0,
+        }
     }
 
     /// The slots of an instance.
@@ -60,16 +77,25 @@ impl GroupSlots {
     /// The first slot of the instance of this name, if it has one: most often it is the one that comes after the last.
     fn find(&mut self, name: &[u8]) -> Option<u32> {
         let is_next = self.instances.get(self.expected).is_some_and(|known| *known.name == *name);
-        let index = if is_next { self.expected } else { *self.by_name.get(name)? as usize };
+        let index = if is_next { self.expected } else { self.index_of(name)? };
         self.expected = index + 1;
         let known = &mut self.instances[index];
         known.gone_since = None;
         Some(known.base)
     }
 
-    fn append(&mut self, name: &[u8], base: u32) {
-        self.by_name.insert(name.into(), self.instances.len() as u32);
-        self.instances.push(Known { name: name.into(), base, gone_since: None });
+    fn index_of(&self, name: &[u8]) -> Option<usize> {
+        let is_it = |&index: &u32| *self.instances[index as usize].name == *name;
+        let index =
+            self.by_name.find(self.hashes.hash_one(name), is_it).or_else(|| self.aliases.get(name))?;
+        Some(*index as usize)
+    }
+
+    fn append(&mut self, name: Arc<[u8]>, base: u32) {
+        let GroupSlots { instances, by_name, hashes, .. } = self;
+        let (index, hash) = (instances.len() as u32, hashes.hash_one(&*name));
+        instances.push(Known { name, base, gone_since: None });
+        by_name.insert_unique(hash, index, |&index| hashes.hash_one(&*instances[index as usize].name));
         self.expected = self.instances.len();
     }
 }
@@ -77,17 +103,26 @@ impl GroupSlots {
 impl Slots {
     pub fn new(file: &'static KernelFile) -> Self {
         let mut schema = Schema::new();
-        let mut metrics = file.metrics().into_iter();
-        for metric in metrics.by_ref().take(file.scalars.len()) {
+        for metric in file.scalar_metrics() {
             schema.append(Series { metric, instance: None });
         }
-        let groups = file
-            .groups
-            .iter()
-            .map(|group| GroupSlots::new(metrics.by_ref().take(group.entries.len()).collect()));
-        let mut groups: Vec<GroupSlots> = groups.collect();
-        groups.extend(file.prefix().map(|_| GroupSlots::new(Vec::new())));
-        Slots { file, schema, groups }
+        let groups = file.groups.len() + usize::from(file.prefix().is_some());
+        Slots { file, schema, groups: (0..groups).map(|_| None).collect(), newest: None }
+    }
+
+    /// The group's slots, if it has had an instance.
+    fn known(&mut self, group: usize) -> Option<&mut GroupSlots> {
+        self.groups.get_mut(group)?.as_deref_mut()
+    }
+
+    /// The group's slots.
+    fn group(&mut self, number: usize) -> &mut GroupSlots {
+        let Slots { file, groups, .. } = self;
+        let metrics = || match number < file.groups.len() {
+            true => file.group_metrics(number).collect(),
+            false => Vec::new(),
+        };
+        groups[number].get_or_insert_with(|| Box::new(GroupSlots::new(metrics())))
     }
 
     pub fn schema(&self) -> &Schema {
@@ -96,7 +131,7 @@ impl Slots {
 
     /// Begins a new parse.
     pub fn rewind(&mut self) {
-        self.groups.iter_mut().for_each(|group| group.expected = 0);
+        self.groups.iter_mut().flatten().for_each(|group| group.expected = 0);
     }
 
     /// The first slot of the instance that the text calls `name`; an unknown one gets new slots, and `instance` says
@@ -107,7 +142,7 @@ impl Slots {
         name: &[u8],
         instance: impl FnOnce() -> Instance,
     ) -> Option<u32> {
-        match self.groups[group].find(name) {
+        match self.known(group).and_then(|group| group.find(name)) {
             Some(base) => Some(base),
             None => self.append(group, name, instance()),
         }
@@ -116,8 +151,7 @@ impl Slots {
     /// The slot of the series that the text calls `name`; an unknown one gets a new slot, and `series` says what it is. `None`: no
     /// slot is left, or it is none that a series can be.
     pub fn given(&mut self, name: &[u8], series: impl FnOnce() -> Option<Series>) -> Option<u32> {
-        let group = self.file.groups.len();
-        match self.groups.get_mut(group)?.find(name) {
+        match self.known(self.file.groups.len()).and_then(|group| group.find(name)) {
             Some(slot) => Some(slot),
             None => self.append_given(name, series()?),
         }
@@ -132,51 +166,58 @@ impl Slots {
             series.metric = last.metric.clone();
         }
         let (count, slot) = (self.schema.len(), self.schema.append(series)?);
-        let given = self.groups.last_mut()?;
+        let given = self.group(self.file.groups.len());
         if slot as usize == count {
-            given.append(name, slot);
+            given.append(name.into(), slot);
         } else {
             // The text may call one series by several names.
             let index = given.instances.iter().position(|known| known.base == slot)?;
-            given.by_name.insert(name.into(), index as u32);
+            given.aliases.insert(name.into(), index as u32);
             given.instances[index].gone_since = None;
         }
         Some(slot)
     }
 
     #[cold]
-    fn append(&mut self, group: usize, name: &[u8], instance: Instance) -> Option<u32> {
-        let slots = &mut self.groups[group];
+    fn append(&mut self, number: usize, name: &[u8], instance: Instance) -> Option<u32> {
+        let (name, instance) = self.shared_with_newest(name, instance);
         let base = self.schema.len();
-        if base + slots.metrics.len() > SLOTS_MAX {
+        let metrics = self.group(number).metrics.clone();
+        if base + metrics.len() > SLOTS_MAX {
             return None;
         }
-        let instance = (!self.file.groups[group].is_whole()).then_some(instance);
-        for metric in &slots.metrics {
-            let series = Series { metric: metric.clone(), instance: instance.clone() };
+        let instance = (!self.file.groups[number].is_whole()).then_some(instance);
+        for metric in metrics {
+            let series = Series { metric, instance: instance.clone() };
             // Two names that differ only after INSTANCE_MAX bytes would share one instance.
             if self.schema.append(series)? as usize != self.schema.len() - 1 {
                 return None;
             }
         }
-        slots.append(name, base as u32);
+        self.group(number).append(name, base as u32);
         Some(base as u32)
+    }
+
+    /// The same name and instance. If they are those that were new last, they take no memory of their own.
+    fn shared_with_newest(&mut self, name: &[u8], instance: Instance) -> (Arc<[u8]>, Instance) {
+        match &self.newest {
+            Some(newest) if *newest.0 == *name && newest.1 == instance => newest.clone(),
+            _ => self.newest.insert((name.into(), instance)).clone(),
+        }
     }
 
     /// The group of each instance and its slots. The group of given series comes after those of the file.
     pub fn instances(&self) -> impl Iterator<Item = (usize, Range<u32>)> + '_ {
         let slots = |group: &GroupSlots, known: &Known| known.base..known.base + group.width() as u32;
-        self.groups
-            .iter()
-            .enumerate()
-            .flat_map(move |(g, group)| group.instances.iter().map(move |known| (g, slots(group, known))))
+        let known = self.groups.iter().enumerate().filter_map(|(g, group)| Some((g, group.as_deref()?)));
+        known.flat_map(move |(g, group)| group.instances.iter().map(move |known| (g, slots(group, known))))
     }
 
     /// Notes which instances are gone now, and since when; returns the number of slots of those that have been for
     /// at least `age`.
     pub fn note_gone(&mut self, now: Nanos, age: Nanos, is_gone: impl Fn(u32) -> bool) -> usize {
         let mut slots = 0;
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut().flatten() {
             let width = group.width();
             for known in &mut group.instances {
                 let since = known.gone_since.unwrap_or(now);
@@ -193,6 +234,7 @@ impl Slots {
         let mut old = std::mem::replace(self, Slots::new(self.file));
         let mut kept: Vec<(usize, Known)> = Vec::new();
         for (number, group) in old.groups.iter_mut().enumerate() {
+            let Some(group) = group else { continue };
             let known = group.instances.drain(..).filter(|known| !known.is_gone_for(age, now));
             kept.extend(known.map(|known| (number, known)));
         }
@@ -207,9 +249,9 @@ impl Slots {
                 self.append(number, &known.name, instance)
             };
             if slot.is_some() {
-                let count = self.groups[number].width() as u32;
-                slots.extend(known.base..known.base + count);
-                if let Some(new) = self.groups[number].instances.last_mut() {
+                let group = self.group(number);
+                slots.extend(known.base..known.base + group.width() as u32);
+                if let Some(new) = group.instances.last_mut() {
                     new.gone_since = known.gone_since;
                 }
             }

@@ -110,6 +110,10 @@ pub const OPENED_TEXT_MAX: Duration = Duration::from_millis(250);
 /// read, and ask again, all within milliseconds.
 pub const LENGTH_HOLD: Duration = Duration::from_millis(200);
 
+/// Values whose length was told in this time, of which the mount knows what they were: a program that copies a tree asks for some
+/// thousand in it.
+pub const VALUES_TOLD_MAX: usize = 4_096;
+
 /// How long the reason is believed why a kernel file cannot be had. An open after that asks the node again.
 pub const PROBLEM_TTL: Duration = Duration::from_secs(1);
 

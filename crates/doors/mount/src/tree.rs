@@ -9,6 +9,7 @@
 //! | [`Controls`] | settings and control files |
 //! | [`Handles`] | what is open, by which user, and each user's budget |
 //! | [`FirstReads`] | texts that were opened and not read yet |
+//! | [`ToldValues`] | values whose length a program knows |
 //! | [`ValueFiles`] | open files of values, and their pages in the page cache |
 //! | [`Polls`] | programs that sleep until a value comes |
 //! | [`Effects`] | what has to be done outside |
@@ -39,6 +40,7 @@ use crate::names::Names;
 use crate::open_files::first_reads::FirstReads;
 use crate::open_files::handles::Handles;
 use crate::open_files::polls::Polls;
+use crate::open_files::told_values::ToldValues;
 use crate::open_files::value_files::{self, ValueFiles};
 use crate::options::Options;
 use crate::paths::{Area, Paths};
@@ -57,6 +59,7 @@ pub struct Tree {
     controls: Controls,
     handles: Handles,
     first_reads: FirstReads,
+    told_values: ToldValues,
     value_files: ValueFiles,
     polls: Polls,
     effects: Effects,
@@ -88,6 +91,7 @@ impl Tree {
             controls: Controls::new(rights),
             handles: Handles::new(options.budget),
             first_reads: FirstReads::default(),
+            told_values: ToldValues::default(),
             value_files: ValueFiles::default(),
             polls: Polls::default(),
             effects: Effects::default(),

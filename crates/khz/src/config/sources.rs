@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use khz_gather::{PROCESS_PLACES_MAX, SurveySettings};
 use khz_model::{Kind, Rate, Unit, suggest};
 use khz_parse::own_source::{OWN_SOURCES_MAX, OwnSource};
-use khz_parse::{KernelFile, processes, textfile};
+use khz_parse::{KernelFile, KnownFiles, processes, textfile};
 
 use super::values::{bad, checked, items, quantity, share, switch};
 use super::{ConfigError, Layers, Origin, SourceValues, Value};
@@ -17,8 +17,8 @@ pub struct Sources {
     pub exactly: bool,
     /// The settings of single sources.
     pub choices: Vec<SourceChoice>,
-    /// Sources that the file describes.
-    pub own: Vec<&'static KernelFile>,
+    /// The sources that there are: those of the program, and those that the file describes.
+    pub known: KnownFiles,
 }
 
 /// The settings of one source.
@@ -46,7 +46,7 @@ impl Sources {
         SurveySettings {
             text_files: of(textfile::FILE.name).and_then(|own| own.path.clone()).unwrap_or(usual.text_files),
             places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
-            own: self.own.clone(),
+            known: self.known.clone(),
         }
     }
 }
@@ -72,9 +72,10 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
         });
     }
     let names: Vec<&str> = source_names.iter().copied().chain(own.iter().map(|file| file.name)).collect();
+    let known = KnownFiles::with(own);
     let listed = checked(layers, "sources", |text| source_list(text, &names))?;
     if listed.is_empty() {
-        return Ok(Sources { exactly: false, choices: tables, own });
+        return Ok(Sources { exactly: false, choices: tables, known });
     }
     let choices = listed.into_iter().map(|(name, rate)| {
         let table = tables.iter().find(|table| table.name == name);
@@ -88,7 +89,7 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
             name,
         }
     });
-    Ok(Sources { exactly: true, choices: choices.collect(), own })
+    Ok(Sources { exactly: true, choices: choices.collect(), known })
 }
 
 /// The source that a table describes. `before`: how many tables describe one before it.
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(
             listed,
             Sources {
-                own: Vec::new(),
+                known: KnownFiles::default(),
                 exactly: true,
                 choices: vec![
                     SourceChoice {
@@ -239,10 +240,10 @@ mod tests {
         let text = "[sources.room]\npath = \"/sys/class/room/*/temp\"\nunit = \"celsius\"\ndivide = 1000\n\
                     rate = \"1Hz\"\nhelp = \"Of the room.\"\n";
         let found = read(text).unwrap();
-        let metric = found.own[0].metrics().remove(0);
+        let metric = found.known.named("room").unwrap().metrics().remove(0);
         assert_eq!((&*metric.name, metric.places, metric.unit), ("own.room", 3, Unit::Celsius));
         assert_eq!((found.choices[0].rate, &*found.choices[0].name), (Rate::from_hz(1), "room"));
-        assert_eq!(found.survey().own, found.own);
+        assert_eq!(found.survey().known, found.known);
         for (more, wanted) in [
             ("unit = \"kelvin\"\n", "'kelvin' is not one of"),
             ("kind = \"rate\"\n", "'rate' is not gauge or counter"),

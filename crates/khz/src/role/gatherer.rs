@@ -94,7 +94,7 @@ pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
 
 /// All sources but those switched off, or exactly those listed.
 pub fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
-    let planned = |&file: &&'static khz_parse::KernelFile| {
+    let planned = |file: &'static khz_parse::KernelFile| {
         let choice = plan.sources.choices.iter().find(|choice| choice.name == file.name);
         let is_wanted = choice.map_or(!plan.sources.exactly, |choice| choice.enabled);
         is_wanted.then(|| SourcePlan {
@@ -103,7 +103,7 @@ pub fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
             budget: choice.and_then(|choice| choice.budget),
         })
     };
-    khz_parse::files().iter().chain(&plan.sources.own).filter_map(planned).collect()
+    plan.sources.known.iter().filter_map(planned).collect()
 }
 
 /// The rate of a source while nobody reads: its own, or that of the local lane, but not faster than the kernel updates
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(names(without).len(), source_names().len() - 1);
         let fast = Rate::from_hz(1000);
         let only = Sources {
-            own: Vec::new(),
             exactly: true,
             choices: vec![choice("meminfo", fast, true), choice("stat", None, true)],
+            ..Sources::default()
         };
         assert_eq!(names(only), [("stat", None), ("meminfo", fast)]);
     }

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use khz_model::Metric;
+use khz_parse::KnownFiles;
 
 use crate::{job_door, own, survey};
 
 /// Every metric that an agent of this program version knows: the kernel's, its own, and its counts of published lines.
 pub fn catalogue() -> Vec<Arc<Metric>> {
-    let mut metrics = khz_parse::catalogue();
+    catalogue_of(&KnownFiles::default())
+}
+
+/// The same of an agent that knows these files.
+pub(crate) fn catalogue_of(known: &KnownFiles) -> Vec<Arc<Metric>> {
+    let mut metrics = known.metrics();
     metrics.extend(own::metrics());
     metrics.extend(survey::metrics());
     metrics.extend(job_door::metrics());

@@ -111,7 +111,7 @@ impl Gatherer {
         plan: Plan,
         inbox: Arc<Inbox>,
         asked: Arc<Asked>,
-        mut sources: Vec<Source>,
+        sources: Vec<Source>,
         surveys: Surveys,
         lanes: Vec<Lane>,
         rings: Rings,
@@ -119,7 +119,7 @@ impl Gatherer {
         rings_lost: oneshot::Sender<RingsLost>,
     ) -> Self {
         let fixed_lanes = lanes.len();
-        let page = Page::open(&rings, &mut sources);
+        let page = Page::open(&rings, &sources);
         let lanes = LaneSet::new(lanes, sources.len());
         Gatherer {
             plan,
@@ -201,7 +201,7 @@ impl Gatherer {
         }
         let mut lap = None;
         for place in places(due) {
-            self.lanes[place].record(now, &mut self.sources, &mut self.calls, &mut lap);
+            self.lanes[place].record(now, &self.sources, &mut self.calls, &mut lap);
         }
     }
 
@@ -314,7 +314,7 @@ impl Gatherer {
             }
             self.lanes[at].given = Some(now.boot);
         }
-        self.lanes[at].give(ask, now, &mut self.sources, again, &mut self.calls);
+        self.lanes[at].give(ask, now, &self.sources, again, &mut self.calls);
     }
 
     /// Answers a reader that wants to follow. The reader counts from here on, so that the lane cannot close
@@ -449,14 +449,12 @@ impl Gatherer {
         let now = clock::stamp();
         let Some(lane) = self.lanes.len().checked_sub(1) else { return };
         for source in 0..self.sources.len() {
-            if self.lanes[lane].refresh_of(source).is_some() {
-                if self.sources[source].gathered.is_none() {
-                    self.gather(source, now);
-                }
-                self.lanes[lane].know(source, &self.sources[source]);
+            if self.lanes[lane].refresh_of(source).is_some() && self.sources[source].gathered.is_none() {
+                self.gather(source, now);
             }
+            self.lanes[lane].know(source, &self.sources[source]);
         }
-        self.lanes[lane].publish_channel(&mut self.sources);
+        self.lanes[lane].publish_channel(&self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {
@@ -573,7 +571,7 @@ impl Gatherer {
         self.lanes.renew(renewed, &self.sources);
         if self.page.is_some() {
             // The new one is there before the readers of the old one learn that it has ended.
-            self.page = Page::open(&self.rings, &mut self.sources);
+            self.page = Page::open(&self.rings, &self.sources);
         }
     }
 
@@ -583,7 +581,7 @@ impl Gatherer {
         if let Some(problem) = self.page.as_ref().and_then(Page::problem) {
             tracing::warn!("the snapshot in shared memory is lost: {problem}; khz makes a new one");
             self.page = None;
-            self.page = Page::open(&self.rings, &mut self.sources);
+            self.page = Page::open(&self.rings, &self.sources);
         }
         if self.rings_lost.is_none() {
             return;

@@ -6,10 +6,12 @@ mod named;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use khz_model::metric::Called;
 use khz_model::{
     Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Notice, Pattern, QueryError, Reading, Series,
     Share, Stamp,
 };
+use khz_parse::KernelFile;
 use khz_plan::{BoundHandler, Effect, Handler, Identity, PlanError, Values};
 
 use self::named::{metric, own_labels, series_of};
@@ -60,8 +62,8 @@ impl Channel {
     }
 
     /// Whether the channel may need this metric: its patterns select it for rows of readings, or an expression uses it.
-    pub fn may_need(&self, metric: &Metric, patterns: &[Pattern]) -> bool {
-        self.uses_patterns() && patterns.iter().any(|pattern| pattern.matches_metric(&metric.name))
+    pub fn may_need(&self, metric: Called<'_>, patterns: &[Pattern]) -> bool {
+        self.uses_patterns() && patterns.iter().any(|pattern| pattern.matches_metric(metric.name))
             || self.handler.may_need(metric)
     }
 }
@@ -474,13 +476,11 @@ pub(crate) fn refresh(
     patterns: &[Pattern],
     exact: bool,
 ) -> Option<Nanos> {
-    let metrics = match source.kernel_file() {
-        Some(file) => file.metrics(),
-        None if source.is_own() => crate::own::metrics(),
-        None => Vec::new(),
-    };
-    let needed = metrics.iter().filter(|metric| channel.may_need(metric, patterns));
-    let needed: Vec<&str> = needed.map(|metric| &*metric.name).collect();
+    let own = if source.is_own() { crate::own::metrics() } else { Vec::new() };
+    let of_file = source.kernel_file().into_iter().flat_map(KernelFile::called);
+    let metrics = of_file.chain(own.iter().map(|metric| metric.called()));
+    let needed = metrics.filter(|metric| channel.may_need(*metric, patterns));
+    let needed: Vec<&str> = needed.map(|metric| metric.name).collect();
     let has_plan = !channel.uses_patterns() || channel.handler.when.is_some();
     source.refresh(|metric| needed.contains(&metric), |given| has_plan || given.may_match(patterns), exact)
 }

@@ -530,17 +530,20 @@ impl Lane {
     /// Publishes the meaning of new slots before a block with these slots begins. If the ring has no room,
     /// the rows continue without them; the next attempt comes when there are further slots.
     #[cold]
-    fn publish_schema(&mut self, sources: &mut [Source]) {
+    fn publish_schema(&mut self, sources: &[Source]) {
         let PublishedSchema { encoder, waiting, slots, has_labels, tried, is_next } = &mut self.schema;
-        let mut series = if *is_next { Vec::new() } else { Vec::clone(&self.view.series()) };
         let width = self.handled.as_ref().map_or(self.slots.len(), Handled::slots);
+        let mut series = Vec::with_capacity(width);
+        if !*is_next {
+            series.extend_from_slice(&self.view.series());
+        }
         *tried = Some(width);
         for slot in series.len()..width {
             let known = match &self.handled {
                 Some(handled) => handled.series(slot).cloned(),
                 None => {
                     let (source, slot) = self.slots[slot];
-                    sources[source as usize].schema().get(slot as usize).cloned()
+                    sources[source as usize].series().get(slot as usize).cloned()
                 }
             };
             let Some(known) = known else { break };
@@ -560,7 +563,8 @@ impl Lane {
             tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
             return;
         }
-        waiting.clear();
+        // The ring has them; there are more only when there are new slots.
+        *waiting = Vec::new();
         (*slots, *is_next) = (series.len(), false);
         *has_labels = series.iter().any(|series| series.metric.value_type == ValueType::Labels);
         let described = (self.ring.generation(), Arc::new(series));
@@ -570,7 +574,7 @@ impl Lane {
 
     /// The meaning of a channel's slots is known before its first row: readers who follow it have its columns, and know which row
     /// comes next.
-    pub fn publish_channel(&mut self, sources: &mut [Source]) {
+    pub fn publish_channel(&mut self, sources: &[Source]) {
         if self.handled.is_none() {
             return;
         }
@@ -605,7 +609,7 @@ impl Lane {
     pub fn record(
         &mut self,
         stamp: Stamp,
-        sources: &mut [Source],
+        sources: &[Source],
         calls: &mut Vec<Arc<Call>>,
         lap: &mut Option<Nanos>,
     ) {
@@ -616,7 +620,7 @@ impl Lane {
     }
 
     /// Appends a row, unless the lane's handler leaves it out. Then `false`: what changed goes into the next row.
-    fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source], lap: &mut Option<Nanos>) -> bool {
+    fn record_unrung(&mut self, stamp: Stamp, sources: &[Source], lap: &mut Option<Nanos>) -> bool {
         if self.cost.is_none() {
             *lap = None;
             return self.append(stamp, sources);
@@ -631,7 +635,7 @@ impl Lane {
         is_written
     }
 
-    fn append(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
+    fn append(&mut self, stamp: Stamp, sources: &[Source]) -> bool {
         let is_sent = self.is_sent(stamp, sources);
         self.publish_channel(sources);
         if let Some(past) = self.handled.as_mut().and_then(Handled::take_past) {
@@ -650,7 +654,7 @@ impl Lane {
     }
 
     /// Writes the rows around events that are due; `false`: there are none.
-    fn record_past(&mut self, mut past: Past, sources: &mut [Source]) -> bool {
+    fn record_past(&mut self, mut past: Past, sources: &[Source]) -> bool {
         let mut is_written = false;
         past.send(|stamp, cells| {
             self.prepare(stamp, sources);
@@ -672,7 +676,7 @@ impl Lane {
     }
 
     /// Publishes new slots, and ends the block where another one must begin.
-    fn prepare(&mut self, stamp: Stamp, sources: &mut [Source]) {
+    fn prepare(&mut self, stamp: Stamp, sources: &[Source]) {
         if self.schema.tried != Some(self.width()) {
             self.publish_schema(sources);
         }
@@ -754,7 +758,7 @@ impl Lane {
         &mut self,
         ask: u32,
         stamp: Stamp,
-        sources: &mut [Source],
+        sources: &[Source],
         again: bool,
         calls: &mut Vec<Arc<Call>>,
     ) {

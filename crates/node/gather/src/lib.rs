@@ -43,6 +43,7 @@ mod renewal;
 mod rings;
 mod sched;
 mod source;
+mod source_names;
 mod source_set;
 mod subscription;
 mod survey;

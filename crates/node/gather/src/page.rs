@@ -20,12 +20,12 @@ pub(crate) struct Page {
 impl Page {
     /// Makes the snapshot beside the rings, if these are files, with the readings gathered until now. `None`
     /// if there is no room for it; the log says why.
-    pub fn open(rings: &Rings, sources: &mut [Source]) -> Option<Self> {
+    pub fn open(rings: &Rings, sources: &[Source]) -> Option<Self> {
         match rings.snapshot()? {
             Ok(writer) => {
                 let (groups, slots) = (vec![None; sources.len()], vec![Vec::new(); sources.len()]);
                 let mut page = Page { writer, groups, slots, is_full: false };
-                sources.iter_mut().enumerate().for_each(|(index, source)| page.note(index, source));
+                sources.iter().enumerate().for_each(|(index, source)| page.note(index, source));
                 Some(page)
             }
             Err(error) => {
@@ -42,7 +42,7 @@ impl Page {
 
     /// Writes the readings that the source's last gather changed.
     #[inline]
-    pub fn note(&mut self, index: usize, source: &mut Source) {
+    pub fn note(&mut self, index: usize, source: &Source) {
         if source.slots() > self.slots[index].len() && !self.is_full {
             self.grow(index, source);
             return;
@@ -59,7 +59,7 @@ impl Page {
 
     /// Adds new slots, and then writes all readings of the source.
     #[cold]
-    fn grow(&mut self, index: usize, source: &mut Source) {
+    fn grow(&mut self, index: usize, source: &Source) {
         if let Err(error) = self.append(index, source) {
             tracing::warn!("{}: {error}", source.name());
             self.is_full = true;
@@ -71,15 +71,14 @@ impl Page {
         self.writer.write(group, stamp, all);
     }
 
-    fn append(&mut self, index: usize, source: &mut Source) -> Result<(), SnapshotFull> {
+    fn append(&mut self, index: usize, source: &Source) -> Result<(), SnapshotFull> {
         let group = match self.groups[index] {
             Some(group) => group,
             None => self.new_group().ok_or(SnapshotFull)?,
         };
         self.groups[index] = Some(group);
-        let schema = source.schema();
-        let new = (self.slots[index].len()..schema.len()).filter_map(|slot| schema.get(slot));
-        let names: Vec<SlotName> = new.map(|series| SlotName::of(series, group)).collect();
+        let new = &source.series()[self.slots[index].len()..];
+        let names: Vec<SlotName> = new.iter().map(|series| SlotName::of(series, group)).collect();
         let first = self.writer.append(&names)?;
         self.slots[index].extend(first..first + names.len() as u32);
         Ok(())

@@ -40,8 +40,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// Tries every source below `root`.
 pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
-    let files = || khz_parse::files().iter().chain(&settings.own).copied();
-    let subjects = files().filter_map(|file| subject_of(root, file));
+    let files = &settings.known;
+    let subjects = files.iter().filter_map(|file| subject_of(root, file));
     let survey = Survey::start(root, settings, subjects);
     // What takes longer is stuck, and is reported as not read.
     survey.wait(SURVEY_STUCK_AFTER.into());
@@ -51,7 +51,7 @@ pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
         survey.ask(Subject::Processes);
         survey.wait(SURVEY_STUCK_AFTER.into());
     }
-    let reports = files().map(|file| probe_one(root, file, &survey)).collect();
+    let reports = files.iter().map(|file| probe_one(root, file, &survey)).collect();
     survey.end();
     reports
 }
@@ -59,11 +59,10 @@ pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
 /// The texts of this machine's surveys, with the paths that they have on a captured host.
 pub fn survey_texts() -> Vec<(&'static str, Vec<u8>)> {
     let root = Path::new("/");
-    let files: Vec<_> = khz_parse::files()
-        .iter()
-        .filter_map(|file| Some((file.captured_path(), subject_of(root, file)?)))
-        .collect();
-    let survey = Survey::start(root, &SurveySettings::default(), files.iter().map(|(_, subject)| *subject));
+    let settings = SurveySettings::default();
+    let text_of = |file: &'static KernelFile| Some((file.captured_path(), subject_of(root, file)?));
+    let files: Vec<_> = settings.known.iter().filter_map(text_of).collect();
+    let survey = Survey::start(root, &settings, files.iter().map(|(_, subject)| *subject));
     survey.wait(SURVEY_STUCK_AFTER.into());
     let text = |(path, subject): (&'static str, Subject)| {
         let mut text = Vec::new();
@@ -93,9 +92,9 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
     }
     times.sort();
     let works = source.counts.bytes > 0;
-    let schema = source.schema();
+    let series = source.series();
     let reading = |slot: usize| Reading::from_parts(source.states()[slot], source.values()[slot]);
-    let missing = schema.series().iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
+    let missing = series.iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
         Reading::Present(_) | Reading::Labels(_) => None,
         other => Some((series.to_string(), other)),
     });
@@ -104,7 +103,7 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
         name: file.name,
         path: file.path,
         problem: source.problem().map(str::to_owned),
-        values: schema.len() - missing.len(),
+        values: series.len() - missing.len(),
         missing,
         bytes: source.counts.bytes,
         gather_time: works.then(|| times[PROBES / 2]),

@@ -1,7 +1,7 @@
 //! Answers [`khz_model::Query`] for one node: the latest readings come from the sources, rows come from the
 //! rings.
 
-use std::collections::HashMap;
+use std::ops::BitOr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -9,12 +9,13 @@ use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
     ChannelTerms, Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query,
-    QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Snapshot,
-    Subscription, WaitFor, Wanted, look::Show,
+    QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Series,
+    Snapshot, Subscription, WaitFor, Wanted, look::Show, metric::Text,
 };
+use khz_parse::KnownFiles;
 
 use crate::asked::Asked;
-use crate::catalogue::catalogue;
+use crate::catalogue::catalogue_of;
 use crate::clock;
 use crate::elsewhere::Elsewhere;
 use crate::given::Given;
@@ -26,6 +27,7 @@ use crate::plan::{Handlers, Plan};
 use crate::publication::PREFIX;
 use crate::recent::RecentRows;
 use crate::source::{Published, Source};
+use crate::source_names::SourceNames;
 use crate::source_set::SourceSet;
 use crate::subscription::{Columns, LaneSubscription, rows_since};
 use crate::waiting::{Opener, Waiting};
@@ -43,11 +45,13 @@ pub(crate) struct NodeQuery {
     /// The plan's lanes, which live as long as the agent. History is read from them.
     lanes: Vec<Arc<LaneView>>,
     opener: Opener,
-    metrics: Vec<Arc<Metric>>,
-    /// For each source, its metrics.
-    sources: Vec<Vec<Arc<Metric>>>,
-    /// For each metric name, its source.
-    source_of: HashMap<String, SourceSet>,
+    /// The kernel files that it knows.
+    known: KnownFiles,
+    /// The metrics that other parts of the program add to the catalogue.
+    tallies: Vec<Arc<Metric>>,
+    sources: SourceNames,
+    /// All sources.
+    all: SourceSet,
     /// The entrance for jobs, and its source.
     jobs: Option<(Arc<JobDoor>, SourceSet)>,
     /// The files whose text gives names: where these begin, and the source.
@@ -66,13 +70,15 @@ impl NodeQuery {
         asked: Arc<Asked>,
         lanes: Vec<Arc<LaneView>>,
     ) -> Self {
-        let tallies = || plan.tallies_all().into_iter().map(|t| t.metric);
-        let own = || crate::own::metrics().into_iter().chain(tallies()).collect::<Vec<_>>();
-        let of = |source: &Source| match source.kernel_file() {
-            Some(file) => file.metrics(),
-            None if source.is_own() => own(),
-            // The metrics of jobs are not known before they are published.
-            None => Vec::new(),
+        let tallies: Vec<Arc<Metric>> = plan.tallies_all().into_iter().map(|tally| tally.metric).collect();
+        let own = || crate::own::metrics().into_iter().chain(tallies.iter().cloned());
+        let of = |source: &Source| -> Vec<Text> {
+            match source.kernel_file() {
+                Some(file) => file.called().map(|metric| metric.name.into()).collect(),
+                None if source.is_own() => own().map(|metric| metric.name.clone()).collect(),
+                // The metrics of jobs are not known before they are published.
+                None => Vec::new(),
+            }
         };
         let jobs = sources
             .iter()
@@ -83,15 +89,12 @@ impl NodeQuery {
             .enumerate()
             .filter_map(|(i, source)| Some((source.kernel_file()?.prefix()?, SourceSet::one(i))));
         let naming = naming.collect();
-        let mut metrics = catalogue();
-        metrics.extend(plan.survey.own.iter().flat_map(|file| file.metrics()));
-        metrics.extend(tallies());
-        let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
-        let bits = sources.iter().enumerate().flat_map(|(i, metrics)| {
-            metrics.iter().map(move |metric| (metric.name.to_string(), SourceSet::one(i)))
-        });
+        let names = sources.iter().enumerate();
+        let names = names.flat_map(|(place, source)| of(source).into_iter().map(move |name| (name, place)));
+        let names = SourceNames::new(names);
         NodeQuery {
-            source_of: bits.collect(),
+            known: plan.survey.known.clone(),
+            tallies,
             jobs,
             naming,
             node: plan.node.clone(),
@@ -102,8 +105,8 @@ impl NodeQuery {
             age_max: plan.base_rate.period(),
             lanes,
             opener: Opener::new(inbox),
-            metrics,
-            sources,
+            sources: names,
+            all: SourceSet::first(sources.len()),
             history: Arc::default(),
             past: OnceLock::new(),
         }
@@ -196,12 +199,9 @@ impl NodeQuery {
 
     /// The sources with a metric that a pattern selects.
     fn sources_of(&self, patterns: &[Pattern]) -> SourceSet {
-        let wanted = |metrics: &Vec<Arc<Metric>>| {
-            metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
-        };
         let given = self.given().filter(|(given, _)| given.may_match(patterns)).map(|(_, source)| source);
-        let fixed = self.sources.iter().enumerate().filter(|(_, metrics)| wanted(metrics));
-        fixed.map(|(i, _)| SourceSet::one(i)).chain(given).collect()
+        let fixed = self.sources.sources_with(|name| patterns.iter().any(|p| p.matches_metric(name)));
+        given.fold(fixed, SourceSet::bitor)
     }
 
     /// The names that programs have given, each with their source. Those of files are in the rows of the base lane.
@@ -225,14 +225,13 @@ impl NodeQuery {
 
     /// The sources with a wanted metric.
     fn sources_of_wanted(&self, wanted: &Wanted) -> SourceSet {
-        let all = SourceSet::first(self.sources.len());
-        let Some(metrics) = &wanted.metrics else { return all };
+        let Some(metrics) = &wanted.metrics else { return self.all };
         let jobs = self.jobs.iter().map(|(_, source)| (PREFIX, *source));
         let prefixes: Vec<(&str, SourceSet)> = jobs.chain(self.naming.iter().copied()).collect();
         let of_given = |name: &str| {
-            prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, source)| source)
+            prefixes.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, source)| *source)
         };
-        let source = |name: &str| self.source_of.get(name).or_else(|| of_given(name)).copied();
+        let source = |name: &str| self.sources.source_of(name).or_else(|| of_given(name));
         metrics.iter().filter_map(|metric| source(&metric.name)).collect()
     }
 
@@ -282,13 +281,14 @@ fn nothing_matches(patterns: &[Pattern]) -> QueryError {
 
 /// The samples of one source that the patterns select.
 fn samples(published: &Published, patterns: &[Pattern]) -> Vec<Sample> {
-    let sample = |slot: u32| {
-        let index = slot as usize;
-        let series = published.schema.get(index)?.clone();
-        let reading = Reading::from_parts(*published.states.get(index)?, *published.values.get(index)?);
-        Some(Sample { series, reading, stamp: published.stamp })
+    let slots = published.states.iter().zip(&published.values);
+    let selected = published.series.iter().zip(slots).filter(|(series, _)| series.is_selected(patterns));
+    let sample = |(series, (&state, &value)): (&Series, _)| Sample {
+        series: series.clone(),
+        reading: Reading::from_parts(state, value),
+        stamp: published.stamp,
     };
-    published.schema.select(patterns).into_iter().filter_map(sample).collect()
+    selected.map(sample).collect()
 }
 
 /// One look at this node, as [`Look`] defines it.
@@ -327,7 +327,7 @@ impl Look for NodeLook<'_> {
         let parts: Vec<Part<'_>> = published
             .iter()
             .map(|source| Part {
-                columns: source.schema.clone(),
+                columns: source.series.clone(),
                 stamp: source.stamp,
                 values: &source.values,
                 states: &source.states,
@@ -351,7 +351,7 @@ impl Query for NodeQuery {
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
         let given = self.given().flat_map(|(given, _)| given.known);
-        self.metrics.iter().cloned().chain(given).collect()
+        catalogue_of(&self.known).into_iter().chain(self.tallies.iter().cloned()).chain(given).collect()
     }
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {

@@ -139,7 +139,7 @@ mod tests {
             let now = stamp(second, offset);
             sources[0].gather(now, &mut room);
             lanes.note(0, &sources[0]);
-            lanes[0].record(now, &mut sources, &mut calls, &mut None);
+            lanes[0].record(now, &sources, &mut calls, &mut None);
             times.push(now.real().0);
         }
         (lanes, times)

@@ -49,7 +49,6 @@ pub(crate) struct Source {
     pub gathered: Option<Stamp>,
     /// A copy of the readings for other threads, made on the first request after a gather.
     published: Option<Arc<Published>>,
-    schema: Arc<Schema>,
     /// Until then it is not read again: it is missing, or a description.
     rests_until: Nanos,
     /// For how long it rests after each read; 0: not at all.
@@ -73,7 +72,7 @@ enum Numbers {
 #[derive(Debug)]
 pub(crate) struct Published {
     pub stamp: Stamp,
-    pub schema: Arc<Schema>,
+    pub series: Arc<Vec<Series>>,
     pub values: Box<[u64]>,
     pub states: Box<[u8]>,
 }
@@ -114,11 +113,6 @@ impl Source {
     }
 
     fn new(name: &'static str, numbers: Numbers, budget: Budget) -> Self {
-        let schema = Arc::new(match &numbers {
-            Numbers::File { parser, .. } => parser.schema().clone(),
-            Numbers::Jobs(jobs) => jobs.readings().schema.clone(),
-            Numbers::Own(own) => own.readings().schema.clone(),
-        });
         let counts = Counts::default();
         Source {
             name,
@@ -128,7 +122,6 @@ impl Source {
             held_back: false,
             gathered: None,
             published: None,
-            schema,
             rests_until: Nanos(0),
             rest: Nanos(0),
             problem: None,
@@ -259,24 +252,15 @@ impl Source {
 
     /// The series of the slots.
     pub fn series(&self) -> &[Series] {
-        self.present_schema().series()
+        self.schema().series()
     }
 
-    fn present_schema(&self) -> &Schema {
+    fn schema(&self) -> &Schema {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
             Numbers::Jobs(jobs) => &jobs.readings().schema,
             Numbers::Own(own) => &own.readings().schema,
         }
-    }
-
-    /// The schema; the same `Arc` until it changes.
-    pub fn schema(&mut self) -> Arc<Schema> {
-        let current = self.present_schema();
-        if current.len() != self.schema.len() {
-            self.schema = Arc::new(current.clone());
-        }
-        self.schema.clone()
     }
 
     /// The problem of the last gather, in words.
@@ -398,21 +382,11 @@ impl Source {
     /// the file is read as before.
     #[cold]
     pub fn renew(&mut self, now: Nanos, age: Nanos) {
-        let schema = match &mut self.numbers {
-            Numbers::File { parser, .. } => {
-                parser.renew(now, age);
-                parser.schema()
-            }
-            Numbers::Jobs(jobs) => {
-                jobs.renew(now);
-                &jobs.readings().schema
-            }
-            Numbers::Own(own) => {
-                own.renew(now, age);
-                &own.readings().schema
-            }
-        };
-        self.schema = Arc::new(schema.clone());
+        match &mut self.numbers {
+            Numbers::File { parser, .. } => parser.renew(now, age),
+            Numbers::Jobs(jobs) => jobs.renew(now),
+            Numbers::Own(own) => own.renew(now, age),
+        }
         self.published = None;
     }
 
@@ -435,9 +409,9 @@ impl Source {
         {
             return Some(published.clone());
         }
-        let schema = self.schema();
+        let series = self.schema().shared();
         let published =
-            Arc::new(Published { stamp, schema, values: self.values().into(), states: self.states().into() });
+            Arc::new(Published { stamp, series, values: self.values().into(), states: self.states().into() });
         self.published = Some(published.clone());
         Some(published)
     }

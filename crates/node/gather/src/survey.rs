@@ -161,7 +161,7 @@ impl Survey {
         subjects: impl IntoIterator<Item = Subject>,
     ) -> Arc<Survey> {
         let root = root.to_owned();
-        let (trees, control_groups) = (Trees::with(settings.own.clone()), ControlGroups::new(&root));
+        let (trees, control_groups) = (Trees::of(settings.known.clone()), ControlGroups::new(&root));
         let processes = Processes::new(&root, settings.places);
         let text_files = TextFiles::new(&root, &settings.text_files);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {

@@ -521,6 +521,22 @@ fn a_link_finds_rows_and_what_they_mean_in_every_lane() {
 }
 
 #[test]
+fn the_local_lane_has_the_series_of_its_own_sources_alone() {
+    let rate = "20ms".parse().unwrap();
+    let agent = Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan("/") }).unwrap();
+    let local = &agent.lanes()[1];
+    wait_for("a row", || Some(decoded(local)).filter(|rows| !rows.is_empty()));
+    let source = |name: &str| khz_parse::files().iter().find(|file| file.called().any(|it| it.name == name));
+    let series = local.series();
+    assert!(series.iter().any(|series| series.metric.name == "mem.free"));
+    for series in series.iter() {
+        let file = source(&series.metric.name).unwrap_or_else(|| panic!("{series} is of no kernel file"));
+        assert!(!file.only_base && file.rest().is_none(), "{series} of {}", file.name);
+    }
+    agent.stop();
+}
+
+#[test]
 fn a_followed_lane_lives_as_long_as_its_handle_and_rings_at_every_row() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();

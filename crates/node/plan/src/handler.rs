@@ -9,7 +9,8 @@ mod rules;
 mod truth;
 mod wire;
 
-use khz_model::{Metric, Nanos, Series};
+use khz_model::metric::Called;
+use khz_model::{Nanos, Series};
 
 pub use bound::BoundHandler;
 pub use bucket::Bucket;
@@ -145,7 +146,7 @@ impl Handler {
     }
 
     /// Whether a plan may need series of this metric, as far as their names tell.
-    pub fn may_need(&self, metric: &Metric) -> bool {
+    pub fn may_need(&self, metric: Called<'_>) -> bool {
         self.selectors().any(|selector| selector.may_mean(metric))
     }
 

@@ -2,7 +2,8 @@
 
 use khz_model::exposed;
 use khz_model::glob::Glob;
-use khz_model::{Instance, Metric, Series, ValueType};
+use khz_model::metric::Called;
+use khz_model::{Instance, Series, ValueType};
 
 use crate::bind::Identity;
 use crate::labels::{LabelSet, METRIC_NAME};
@@ -10,13 +11,13 @@ use crate::plan::{Condition, Form, Selector, Test};
 
 impl Selector {
     /// Whether it may mean series of this metric, as far as their names tell.
-    pub(crate) fn may_mean(&self, metric: &Metric) -> bool {
+    pub(crate) fn may_mean(&self, metric: Called<'_>) -> bool {
         if matches!(metric.value_type, ValueType::Labels | ValueType::Unknown) {
             return false;
         }
         let name = match self.form {
-            Form::Exposed => &metric.exposition.name,
-            Form::Own => &metric.name,
+            Form::Exposed => metric.exposed,
+            Form::Own => metric.name,
         };
         let of_name = |condition: &&Condition| condition.label == METRIC_NAME;
         self.conditions.iter().filter(of_name).all(|condition| condition.test.holds(name))
@@ -25,7 +26,7 @@ impl Selector {
     /// The labels of a series, if it is meant. Series that are labels have no numbers, and are never meant.
     pub(crate) fn labels(&self, series: &Series, identity: Identity<'_>) -> Option<LabelSet> {
         // Most series have another name.
-        if !self.may_mean(&series.metric) {
+        if !self.may_mean(series.metric.called()) {
             return None;
         }
         let labels = labels(self.form, series, identity);

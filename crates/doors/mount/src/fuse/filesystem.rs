@@ -63,7 +63,9 @@ impl Filesystem for Kernel {
     }
 
     fn getattr(&self, _asked: &Asked, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        let seen = Kernel::inode(ino).ok().and_then(|inode| self.0.with(|tree| tree.attributes(inode)));
+        let seen = Kernel::inode(ino)
+            .ok()
+            .and_then(|inode| self.0.with(|tree| tree.attributes(inode, Instant::now())));
         match seen {
             Some(seen) => reply.attr(&seen.ttl, &attributes(&seen, self.0.owner())),
             None => reply.error(Errno::ENOENT),
@@ -89,7 +91,9 @@ impl Filesystem for Kernel {
         flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let seen = Kernel::inode(ino).ok().and_then(|inode| self.0.with(|tree| tree.attributes(inode)));
+        let seen = Kernel::inode(ino)
+            .ok()
+            .and_then(|inode| self.0.with(|tree| tree.attributes(inode, Instant::now())));
         let Some(seen) = seen else { return reply.error(Errno::ENOENT) };
         let only_size = mode.is_none() && uid.is_none() && gid.is_none() && flags.is_none();
         let is_allowed = seen.kind == Kind::Control && only_size && (size == Some(0) || size.is_none());

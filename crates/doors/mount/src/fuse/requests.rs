@@ -50,7 +50,7 @@ impl Request {
         Ok(match self {
             Request::Lookup { parent, name, reply } => match tree.lookup(parent, &name, now, is_late) {
                 Answer::Ready(inode) => {
-                    let seen = tree.attributes(inode);
+                    let seen = tree.attributes(inode, now);
                     let ttl = seen.map_or(Duration::ZERO, |seen| seen.ttl);
                     let seen = seen.map(|seen| attributes(&seen, owner)).ok_or(libc::ENOENT);
                     Reply::Entry(reply, seen, ttl)

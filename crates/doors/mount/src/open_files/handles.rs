@@ -42,8 +42,8 @@ pub(crate) struct Handle {
 #[derive(Debug)]
 pub(crate) enum Content {
     Value,
-    /// A value whose instance had just gone when its reader began.
-    JustGone,
+    /// A value whose instance had just gone when its reader began: what the reader knows of it.
+    JustGone(Vec<u8>),
     /// A text, as it was when its reader began.
     Text(Vec<u8>),
     /// A setting.

@@ -127,6 +127,11 @@ impl ValueFiles {
         has_new_filter
     }
 
+    /// True for a file that is open, or was a moment ago.
+    pub fn has(&self, inode: Inode) -> bool {
+        self.files.contains_key(&inode)
+    }
+
     /// What a file shows; the kernel asks for its length.
     pub fn stat(&mut self, inode: Inode) -> Option<Shown> {
         let file = self.files.get_mut(&inode)?;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use khz_model::Reading;
+
 use super::Tree;
 use crate::answer::Answer;
 use crate::controls::Target;
@@ -16,13 +18,13 @@ use crate::paths::Area;
 
 impl Tree {
     /// What `stat` sees of an inode.
-    pub fn attributes(&mut self, inode: Inode) -> Option<Attributes> {
+    pub fn attributes(&mut self, inode: Inode, now: Instant) -> Option<Attributes> {
         let kind = self.kind(inode)?;
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         match kind {
             Kind::Directory => {}
             Kind::Value if inode.class == Class::Channel => self.channel_value_attributes(&mut seen),
-            Kind::Value => self.value_attributes(&mut seen),
+            Kind::Value => self.value_attributes(&mut seen, now),
             Kind::KernelText | Kind::Link => self.kernel_files.attributes(&mut seen),
             Kind::Text | Kind::Control => {
                 if let Some(text) = self.known_text(inode, kind) {
@@ -35,19 +37,34 @@ impl Tree {
         Some(seen)
     }
 
-    fn value_attributes(&mut self, seen: &mut Attributes) {
+    fn value_attributes(&mut self, seen: &mut Attributes, now: Instant) {
         let values = self.cluster.values();
         let file = self.value_files.stat(seen.inode);
         let shown = file.map(|file| (file.reading, file.format)).or_else(|| values.reading(seen.inode));
+        if file.is_none()
+            && let Some((reading @ Reading::Present(_), _)) = shown
+        {
+            self.told_values.tell(seen.inode, reading, now);
+        }
         // Of an empty file the kernel would not ask what is in it, and nobody would learn why there is no number.
         let length = |(reading, format)| line(reading, format).map_or(1, |text| text.len() as u64);
-        // A program that had the file open before gets an error when the instance is gone; a new reader finds the file empty.
-        let is_empty = file.is_none() && values.has_just_gone(seen.inode);
-        seen.size = if is_empty { 0 } else { shown.map_or(0, length) };
+        // A program that had the file open before gets an error when the instance is gone; a new reader finds the file empty, or the
+        // value whose length it knows.
+        let just_gone = if file.is_none() { self.just_gone(seen.inode, now) } else { None };
+        seen.size = just_gone.map_or_else(|| shown.map_or(0, length), |text| text.len() as u64);
         let gathered = values.gathered(seen.inode);
         seen.modified = gathered.map_or(UNIX_EPOCH, |stamp| UNIX_EPOCH + Duration::from(stamp.real()));
         let is_followed = file.is_some_and(|file| file.followed);
         seen.ttl = if is_followed { ATTRIBUTES_TTL } else { Duration::ZERO };
+    }
+
+    /// What the file of an instance that has just gone holds: the value whose length a program was told a moment ago, or nothing. If
+    /// others have the file open, they know that it is gone. `None`: it has not just gone.
+    fn just_gone(&self, inode: Inode, now: Instant) -> Option<Vec<u8>> {
+        let values = self.cluster.values();
+        let (_, format) = values.reading(inode).filter(|_| values.has_just_gone(inode))?;
+        let told = self.told_values.last(inode, now).filter(|_| !self.value_files.has(inode));
+        Some(told.and_then(|reading| line(reading, format).ok()).unwrap_or_default())
     }
 
     /// A text that is made when it is read, if it can be made without asking a node. A table cannot, so its length is not
@@ -126,8 +143,9 @@ impl Tree {
         if !is_current {
             self.timed_out();
         }
-        if self.cluster.values().has_just_gone(inode) {
-            return Answer::Ready(Opened::uncached(self.open_handle(inode, caller.user, Content::JustGone)));
+        if let Some(text) = self.just_gone(inode, now) {
+            let handle = self.open_handle(inode, caller.user, Content::JustGone(text));
+            return Answer::Ready(Opened::uncached(handle));
         }
         if let Err(why) = format.value_or_why(reading) {
             return Answer::Fail(errno(why));
@@ -230,7 +248,7 @@ impl Tree {
         match &open.content {
             Content::Directory(_) => Answer::Fail(libc::EISDIR),
             Content::Value => self.read_value(&read, inode, now),
-            Content::JustGone => self.read_just_gone(&read, inode),
+            Content::JustGone(text) => self.read_just_gone(&read, inode, text),
             Content::ChannelRows => self.read_channel_rows(&read, inode),
             Content::ChannelValue => self.read_channel_value(&read, inode),
             Content::KernelText => {
@@ -265,10 +283,10 @@ impl Tree {
     }
 
     /// The instance of a file had just gone when the file was opened. It may be back now, or gone for long.
-    fn read_just_gone(&self, read: &Read, inode: Inode) -> Answer<Vec<u8>> {
+    fn read_just_gone(&self, read: &Read, inode: Inode, text: &[u8]) -> Answer<Vec<u8>> {
         let values = self.cluster.values();
         if values.has_just_gone(inode) {
-            return Answer::Ready(Vec::new());
+            return Answer::Ready(read.part(text));
         }
         match values.reading(inode).map_or(Err(libc::ENODATA), |(reading, format)| line(reading, format)) {
             Ok(text) => Answer::Ready(read.part(&text)),
@@ -319,7 +337,7 @@ impl Tree {
         }
         self.first_reads.close(handle, inode);
         match content {
-            Content::Directory(_) | Content::JustGone => {}
+            Content::Directory(_) | Content::JustGone(_) => {}
             Content::ChannelRows | Content::ChannelValue => self.close_in_channel(handle, inode, user, now),
             Content::Value => self.close_value(handle, inode, now),
             Content::Text(_) => self.close_text(inode, now),

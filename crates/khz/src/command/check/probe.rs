@@ -20,8 +20,7 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
         let source = planned.iter().find(|source| source.file.name == report.name);
         source_cost(report, source.map(|source| rate_of(plan, source)))
     };
-    let files = khz_parse::files().iter().chain(&plan.sources.own);
-    let files = files.filter(|file| is_selected(file)).map(|file| file.name);
+    let files = plan.sources.known.iter().filter(|file| is_selected(file)).map(|file| file.name);
     let selected: Vec<&str> = files.collect();
     if selected.is_empty() {
         let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -154,7 +154,7 @@ fn ten_thousand_instances_an_hour_leave_slots_and_schema_bounded() {
         root.show(alive.iter().copied(), second);
         sources[0].gather(stamp(second), &mut room);
         lanes.note(0, &sources[0]);
-        lanes[0].record(stamp(second), &mut sources, &mut calls, &mut None);
+        lanes[0].record(stamp(second), &sources, &mut calls, &mut None);
         rows += 1;
         assert_eq!(judge.read(&lanes[0]), *alive.make_contiguous(), "in second {second}");
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
@@ -192,7 +192,7 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
         }
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
         lanes.renew(renewed, &sources);
-        lanes[0].record(stamp(second), &mut sources, &mut calls, &mut None);
+        lanes[0].record(stamp(second), &sources, &mut calls, &mut None);
         let renewed: u32 = (0..2).filter(|&source| renewed.has(source)).map(|source| 1 << source).sum();
         (renewed, sources[0].slots(), sources[1].slots())
     };

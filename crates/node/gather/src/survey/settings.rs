@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use khz_parse::KernelFile;
+use khz_parse::KnownFiles;
 use khz_parse::textfile::FOLDER;
 
 use super::processes::PROCESS_PLACES;
@@ -14,12 +14,12 @@ pub struct SurveySettings {
     pub text_files: PathBuf,
     /// The places of processes: how many are shown of those that take most CPU time, memory, input and output; and of programs.
     pub places: usize,
-    /// Sources of the configuration.
-    pub own: Vec<&'static KernelFile>,
+    /// The sources that there are.
+    pub known: KnownFiles,
 }
 
 impl Default for SurveySettings {
     fn default() -> Self {
-        SurveySettings { text_files: FOLDER.into(), places: PROCESS_PLACES, own: Vec::new() }
+        SurveySettings { text_files: FOLDER.into(), places: PROCESS_PLACES, known: KnownFiles::default() }
     }
 }

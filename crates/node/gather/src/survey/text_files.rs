@@ -12,6 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use khz_model::Instance;
 use khz_model::exposed::{TIME, UP};
 use khz_model::instance::kernel_text;
+use khz_model::metric::Text;
 use khz_parse::exposition::{Family, families};
 use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
 use rustix::io::Errno;
@@ -33,9 +34,9 @@ pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 const OURS: &str = "khz_";
 
 /// Names that the program has itself, also those that no row has. Most machines have no such files, and never ask.
-static TAKEN: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let gathered = crate::catalogue().into_iter().map(|metric| metric.exposition.name.to_string());
-    gathered.chain([UP, TIME].map(String::from)).collect()
+static TAKEN: LazyLock<HashSet<Text>> = LazyLock::new(|| {
+    let gathered = crate::catalogue();
+    gathered.iter().map(|metric| metric.exposition.name.clone()).chain([UP.into(), TIME.into()]).collect()
 });
 
 /// The folder, and what is known of its files.
@@ -192,10 +193,12 @@ impl<'a> Numbers<'a> {
             ));
         }
         let (mut new_places, mut new) = (HashMap::new(), HashSet::new());
+        let mut places = Vec::with_capacity(found.len());
         for family in &found {
             let metric = self.free_name(family)?;
             let next = self.families.len() + new_places.len();
             let place = self.places.get(&metric).copied().unwrap_or(next);
+            places.push(place);
             if place == next && new_places.insert(metric, place).is_some() {
                 return Err(format!(
                     "{}: khz has small letters only, and so another name is the same",
@@ -214,8 +217,8 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-        for family in found {
-            match self.families.iter_mut().find(|known| known.name == family.name) {
+        for (family, place) in found.into_iter().zip(places) {
+            match self.families.get_mut(place) {
                 Some(known) => known.samples.extend(family.samples),
                 None => self.families.push(helped(family, file)),
             }

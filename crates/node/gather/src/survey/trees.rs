@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use khz_model::{Nanos, ValueType};
 use khz_parse::columns::rest_at;
 use khz_parse::tree::{Branch, Form, Part, Words, file_of, fits, numbers_of, place_of};
-use khz_parse::{Entry, Group, KernelFile, Subject};
+use khz_parse::{Entry, Group, KnownFiles, Subject};
 use rustix::io::Errno;
 
 use super::Answer;
@@ -36,8 +36,8 @@ type Lines = HashMap<String, Vec<Line>>;
 /// What surveys of trees keep.
 #[derive(Default)]
 pub(super) struct Trees {
-    /// Those of the configuration.
-    own: Vec<&'static KernelFile>,
+    /// The sources among which they are.
+    known: KnownFiles,
     /// What each survey wrote last, for folders whose drivers are stuck now.
     latest: Mutex<HashMap<Subject, Lines>>,
     /// The number of slow reads of an entry, one after the other.
@@ -82,17 +82,14 @@ impl Leaves {
 }
 
 impl Trees {
-    /// With these besides those of the program.
-    pub fn with(own: Vec<&'static KernelFile>) -> Self {
-        Trees { own, ..Trees::default() }
+    /// Those that are among these sources.
+    pub fn of(known: KnownFiles) -> Self {
+        Trees { known, ..Trees::default() }
     }
 
     /// Makes the text of the tree with this name.
     pub fn survey(&self, course: &mut Course<'_>, root: &Path, name: &str) -> Result<Answer, Abandoned> {
-        let known = khz_parse::files().iter().chain(&self.own);
-        let Some(file) = known.copied().find(|file| file.name == name) else {
-            return Ok(Err(Errno::NOENT));
-        };
+        let Some(file) = self.known.named(name) else { return Ok(Err(Errno::NOENT)) };
         let (mut leaves, mut problem) = (Leaves::new(), Errno::NOENT);
         for groups in file.groups.chunk_by(|a, b| a.line_kind() == b.line_kind()) {
             let Some(branch) = groups[0].branch else { continue };

@@ -96,7 +96,7 @@ fn channels_are_listed_as_the_hub_has_them_and_names_that_come_and_go_follow() {
     assert_eq!(lab.list(top), Answer::Ready(vec!["cold".into(), "hot".into()]));
     let definition = lab.at(".channels/hot/definition");
     assert_eq!(lab.cat(definition, false), text("{}\n"));
-    assert_eq!(lab.tree.attributes(definition).unwrap().size, 3);
+    assert_eq!(lab.tree.attributes(definition, lab.now).unwrap().size, 3);
     lab.defines(&[("hot", "{\"rate\":\"2Hz\"}"), ("new", "{}")]);
     assert_eq!(lab.list(top), Answer::Ready(vec!["hot".into(), "new".into()]));
     assert_eq!(lab.cat(definition, false), text("{\"rate\":\"2Hz\"}\n"));
@@ -197,7 +197,7 @@ fn a_value_is_found_when_it_has_come_and_a_sleeper_hears_of_the_next_one() {
     let value = lab.at(".channels/hot/n1/load/1m");
     let handle = lab.open(".channels/hot/n1/load/1m");
     assert_eq!((lab.poll(handle, None), lab.read(handle)), (Readiness::News, text("42\n")));
-    assert_eq!(lab.tree.attributes(value).unwrap().size, 3);
+    assert_eq!(lab.tree.attributes(value, lab.now).unwrap().size, 3);
     assert_eq!(lab.list(hot), Answer::Ready(vec!["definition".into(), "rows".into(), "n1".into()]));
     assert_eq!(lab.poll(handle, Some(10)), Readiness::Nothing, "once");
     lab.row_of_channel("hot", "n1", (1, 2), &[43]);

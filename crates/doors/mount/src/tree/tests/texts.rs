@@ -120,7 +120,7 @@ fn an_open_asks_for_the_text_of_the_first_read() {
 #[test]
 fn the_first_read_has_the_length_that_stat_has_shown() {
     let (mut lab, first) = Lab::open();
-    let size = |lab: &mut Lab| lab.tree.attributes(lab.file).unwrap().size;
+    let size = |lab: &mut Lab| lab.tree.attributes(lab.file, lab.now).unwrap().size;
     // The next open waits for a fresh text. `stat` shows its length until this reader closes the file or begins again.
     lab.now += 200 * MS;
     let caller = Caller { since: Some(lab.now), ..READER };

@@ -140,7 +140,7 @@ fn a_value_keeps_its_length_for_a_moment_after_an_open() {
     let Answer::Ready(opened) = lab.tree.open(free, false, READER, lab.now, false) else {
         panic!("it does not open")
     };
-    let seen = |lab: &mut Lab| (lab.tree.attributes(free).unwrap().size, lab.read(opened.handle));
+    let seen = |lab: &mut Lab| (lab.tree.attributes(free, lab.now).unwrap().size, lab.read(opened.handle));
     assert_eq!(seen(&mut lab), (2, Answer::Ready("9\n".to_owned())));
     lab.more(lane, &[("mem.free", 10)]);
     lab.work();

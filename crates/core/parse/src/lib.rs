@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod bcache;
+pub mod bcachefs;
 pub mod bonding;
 pub mod btrfs;
 mod catalogue;

@@ -90,6 +90,13 @@ pub const INFO_VALUE: f64 = 1.0;
 pub const UP: &str = "up";
 /// The series that is the wall clock of a node at its newest row.
 pub const TIME: &str = "node_time_seconds";
+/// What it is.
+pub const TIME_HELP: &str = "The node's wall clock when its newest row was gathered, in seconds since 1970.";
+
+/// True for the names of the series that are made of the times of rows, where these are known.
+pub fn is_of_rows(name: &str) -> bool {
+    [UP, TIME].contains(&name)
+}
 
 /// [`UP`] as a metric: no node has it, whoever asks about several nodes makes it.
 pub fn up_metric() -> Metric {
@@ -97,13 +104,12 @@ pub fn up_metric() -> Metric {
     Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
 }
 
-/// [`TIME`] as a metric: it is the stamp of a row, so no row has it as a reading.
+/// [`TIME`] as a metric: it is the stamp of a row. Only agents of this version have it as a reading, too (`system.time`).
 pub fn time_metric() -> Metric {
-    let help = "The node's wall clock when its newest row was gathered, in seconds since 1970.".into();
-    Metric { places: 9, help, ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
+    Metric { places: 9, help: TIME_HELP.into(), ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
 }
 
-/// [`TIME`] of the node that has these samples; `None`: it has no row, or a sample that calls itself so.
+/// [`TIME`] of the node that has these samples; `None`: it has no row, or says it itself.
 pub fn time_sample(metric: &Arc<Metric>, samples: &[Sample]) -> Option<Sample> {
     let newest = samples.iter().map(|sample| sample.stamp).max_by_key(|stamp| stamp.real())?;
     let is_taken = samples.iter().any(|sample| sample.series.metric.exposition.name == TIME);

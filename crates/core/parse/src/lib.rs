@@ -39,6 +39,7 @@ pub mod kernel_file;
 pub mod kernel_values;
 mod layout;
 pub mod loadavg;
+pub mod logins;
 pub mod md;
 pub mod meminfo;
 pub mod mountinfo;

@@ -109,6 +109,8 @@ pub enum Form {
     ThousandsIfQuick,
     /// 1 if the value is this word in capitals or small letters, 0 if it is another one.
     Is(&'static str),
+    /// The number of the word that the value is.
+    OneOf(&'static [(&'static str, i8)]),
     /// 0 if the value is 1, and 1 if it is 0.
     IsNot,
     /// What bcache has shortened for people to read: `20.4G`, `1.1M/sec`. What stands after the point is no decimal fraction, but a
@@ -162,6 +164,10 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
         },
         Form::IsWord | Form::One | Form::Is(_) if value.is_empty() => return Err(Fault::Malformed),
         Form::Is(name) => i128::from(value.eq_ignore_ascii_case(name.as_bytes())),
+        Form::OneOf(words) => {
+            let known = words.iter().find(|(word, _)| word.as_bytes() == value);
+            i128::from(known.ok_or(Fault::Malformed)?.1)
+        }
         Form::IsNot => match value {
             b"0" => 1,
             b"1" => 0,
@@ -179,7 +185,7 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
     } else if number < 0 {
         return Err(Fault::Malformed);
     } else {
-        u64::try_from(number).is_ok_and(|number| number.checked_mul(entry.multiplier).is_some())
+        u64::try_from(number).is_ok_and(|number| number.checked_mul(entry.multiplier.get()).is_some())
     };
     if fits { Ok(Some(number)) } else { Err(Fault::OutOfRange) }
 }
@@ -374,6 +380,8 @@ mod tests {
             (Form::Is("online"), "ONLINE", "1"),
             (Form::Is("online"), "DEGRADED", "0"),
             (Form::Is("online"), "", "malformed"),
+            (Form::OneOf(&[("off", 0), ("on", 3)]), "on", "3"),
+            (Form::OneOf(&[("off", 0), ("on", 3)]), "o", "malformed"),
             (Form::IsNot, "0", "1"),
             (Form::IsNot, "1", "0"),
             (Form::IsNot, "2", "malformed"),
@@ -479,7 +487,8 @@ mod tests {
         }
     }
 
-    const FORMS: [Form; 13] = [
+    const FORMS: [Form; 14] = [
+        Form::OneOf(&[("x", 1)]),
         Form::Rounded,
         Form::Is("x"),
         Form::IsNot,

@@ -143,7 +143,8 @@ mod tests {
         parser.advance_with(format!("{TEXT}time_zone <-03> zone_offset=-10800\n").as_bytes());
         assert_eq!(parser.faults(), []);
         let slot = |zone: &str| {
-            let is_it = |series: &khz_model::Series| series.to_string() == format!("system.zone_offset[{zone}]");
+            let is_it =
+                |series: &khz_model::Series| series.to_string() == format!("system.zone_offset[{zone}]");
             parser.schema().series().iter().position(is_it).unwrap()
         };
         assert_eq!(parser.reading(slot("CET")), Some(Reading::Absent(Absence::InstanceGone)));

@@ -150,7 +150,8 @@ fn name_of(line: &[u8]) -> Result<&[u8], &[u8]> {
 /// What stands in a line after this name and the colon that may end it. A name may end with a mark itself: `SELINUX=`.
 fn after_name<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.trim_ascii_start().strip_prefix(name)?;
-    let ends = name.last().map(|last| b":=".contains(last) || rest.first().is_none_or(|b| b" \t:".contains(b)));
+    let ends =
+        name.last().map(|last| b":=".contains(last) || rest.first().is_none_or(|b| b" \t:".contains(b)));
     let rest = ends?.then(|| rest.trim_ascii_start())?;
     Some(rest.strip_prefix(b":").unwrap_or(rest))
 }
@@ -347,10 +348,7 @@ mod tests {
         assert_eq!(find(text, "misses 2 of 2"), Ok(None));
         assert_eq!(find(text, "hit 1 of 1"), Ok(None));
         assert_eq!(word_at(text, "", place("hits 2 of 2")), Ok(None));
-        assert_eq!(
-            find(b"12 3\nnread nwritten\n188 320\n", "nread 2 of 2 below"),
-            Ok(Some(&b"320"[..]))
-        );
+        assert_eq!(find(b"12 3\nnread nwritten\n188 320\n", "nread 2 of 2 below"), Ok(Some(&b"320"[..])));
         assert_eq!(find(b"nread nwritten\n", "nread 2 of 2 below"), Err(Fault::Malformed));
         assert_eq!(rest_at(b"a 1\ndataset_name 7  pool1/my: data \n", "dataset_name", 1), b"pool1/my: data");
         assert_eq!(rest_at(b"dataset_name 7\n", "dataset_name", 1), b"");

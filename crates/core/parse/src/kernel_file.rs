@@ -200,10 +200,7 @@ impl KernelFile {
         let is_seldom =
             |entry: &Entry| entry.value_type == ValueType::Labels || entry.refresh == Refresh::Constant;
         let entries = || self.scalars.iter().chain(self.groups.iter().flat_map(|group| group.entries));
-        entries()
-            .all(is_seldom)
-            .then(|| self.refresh(|_| true))
-            .flatten()
+        entries().all(is_seldom).then(|| self.refresh(|_| true)).flatten()
     }
 
     /// The shortest refresh among the metrics that `wanted` selects; `None` when it selects none. An

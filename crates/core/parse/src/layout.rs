@@ -78,7 +78,10 @@ impl Span {
         let ahead = other.slot.checked_sub(self.slot).and_then(|ahead| u8::try_from(ahead).ok());
         let shift = other.shift.checked_sub(self.shift);
         debug_assert!(self.total_ahead == 0 && other.total_ahead == 0, "BUG: a part of two totals");
-        debug_assert!(ahead.is_some_and(|ahead| ahead > 0) && shift.is_some(), "BUG: units in the wrong order");
+        debug_assert!(
+            ahead.is_some_and(|ahead| ahead > 0) && shift.is_some(),
+            "BUG: units in the wrong order"
+        );
         (self.total_ahead, self.total_shift) = (ahead.unwrap_or(0), shift.unwrap_or(0));
     }
 

@@ -24,9 +24,14 @@ static SCALARS: &[Entry] = &[
     gauge("system.users", "ut_user", Unit::Count, "Users that are logged in, each once.")
         .every(SURVEY_PERIOD)
         .exposed("khz_system_users", &[]),
-    gauge("system.sessions", "USER_PROCESS", Unit::Count, "Their sessions: a user may be logged in several times.")
-        .every(SURVEY_PERIOD)
-        .exposed("khz_system_sessions", &[]),
+    gauge(
+        "system.sessions",
+        "USER_PROCESS",
+        Unit::Count,
+        "Their sessions: a user may be logged in several times.",
+    )
+    .every(SURVEY_PERIOD)
+    .exposed("khz_system_sessions", &[]),
 ];
 
 /// A session of a user.
@@ -61,7 +66,8 @@ pub fn sessions_of_utmp(bytes: &[u8]) -> Result<Option<Vec<Login<'_>>>, Fault> {
         return Ok(None);
     }
     let is_it = |size: &usize| {
-        bytes.len().is_multiple_of(*size) && bytes.chunks_exact(*size).all(|record| type_of(record) <= TYPE_MAX)
+        bytes.len().is_multiple_of(*size)
+            && bytes.chunks_exact(*size).all(|record| type_of(record) <= TYPE_MAX)
     };
     let size = RECORD_BYTES.into_iter().find(is_it).ok_or(Fault::Malformed)?;
     let sessions = bytes.chunks_exact(size).filter(|record| type_of(record) == USER_PROCESS);
@@ -110,9 +116,16 @@ mod tests {
 
     fn utmp(size: usize) -> Vec<u8> {
         let long = "a".repeat(USER.len());
-        [(2, 0, "reboot"), (7, 17, "root"), (8, 18, "gone"), (7, 19, &long), (7, 20, "root"), (6, 21, "LOGIN")]
-            .map(|(kind, leader, user)| record(size, kind, leader, user))
-            .concat()
+        [
+            (2, 0, "reboot"),
+            (7, 17, "root"),
+            (8, 18, "gone"),
+            (7, 19, &long),
+            (7, 20, "root"),
+            (6, 21, "LOGIN"),
+        ]
+        .map(|(kind, leader, user)| record(size, kind, leader, user))
+        .concat()
     }
 
     #[test]

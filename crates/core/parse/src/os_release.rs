@@ -95,16 +95,18 @@ fn parse(sink: &mut Sink<'_>) {
         sink.scalar_is(SUPPORT_END, seconds);
     }
     if let Some(version) = found.get("version_id").and_then(|text| version(text)) {
-        let value = |label: &str| shortened(kernel_text(found.get(label).map_or(&[], Vec::as_slice)));
+        let bytes = |label: &str| found.get(label).map_or(&[][..], Vec::as_slice);
         // What a distribution is called that does not say it (os-release(5)).
         let id = found.get("id").map_or(&b"linux"[..], Vec::as_slice);
         let instance = || {
-            let labels = ["id_like", "name"].map(|label| (label, value(label)));
+            let labels = ["id_like", "name"].map(|label| (label, shortened(kernel_text(bytes(label)))));
             let labels = Labels::new(labels.iter().map(|(label, value)| (*label, value.as_str())));
             let instance = Instance::from_kernel(id);
             labels.map_or(instance.clone(), |labels| instance.with_labels(&labels))
         };
-        if let Some(slots) = sink.instance_as(0, id, instance) {
+        // All three tell instances apart.
+        let key = [id, bytes("id_like"), bytes("name")].join(&b'\n');
+        if let Some(slots) = sink.instance_as(0, &key, instance) {
             sink.field_is(slots, 0, version);
         }
     }
@@ -203,7 +205,9 @@ mod tests {
     fn the_end_of_the_support_is_a_day() {
         let of = |day: &str| version_of(&format!("ID=a\nSUPPORT_END={day}\n")).1;
         assert_eq!((of("2028-06-30"), of("1970-01-01")), (Some(1_845_936_000), Some(0)));
-        for day in ["", "2028", "2028-06-31", "2028-6-3-1", "-1-1-1", "1969-12-31", "99999-01-01", "2028-06-x"] {
+        for day in
+            ["", "2028", "2028-06-31", "2028-6-3-1", "-1-1-1", "1969-12-31", "99999-01-01", "2028-06-x"]
+        {
             assert_eq!(of(day), None, "{day}");
         }
     }

@@ -378,8 +378,7 @@ impl<'a> Sink<'a> {
             Ok(value) => {
                 self.seen[slot as usize] = self.parse_number;
                 self.readings.set(slot, Reading::Present(value));
-                let span =
-                    Span::new(start..range.end, slot, padded).scaled(entry.text_places, multiplier);
+                let span = Span::new(start..range.end, slot, padded).scaled(entry.text_places, multiplier);
                 self.layout.add(span.adding(total_ahead));
             }
             Err(Fault::OutOfRange) => self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"),

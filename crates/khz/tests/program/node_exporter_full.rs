@@ -42,7 +42,8 @@ fn queries() -> Vec<Query> {
 
 /// The number of series that an expression has for this target.
 fn series(judge: &Judge, expression: &str, target: &str) -> usize {
-    let expression = expression.replace("$job", target).replace("$node", target).replace("$__rate_interval", "30s");
+    let expression =
+        expression.replace("$job", target).replace("$node", target).replace("$__rate_interval", "30s");
     let percent = |byte: u8| match byte {
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),
@@ -72,14 +73,17 @@ fn as_many_panels_have_data_as_with_node_exporter() {
             "- {{ job_name: {name}, scrape_interval: 1s, static_configs: [{{ targets: ['{address}'], labels: {{ instance: {name} }} }}] }}\n"
         )
     });
-    let judge = match Judge::start(Kind::Prometheus, &place.0, &format!("scrape_configs:\n{}", jobs.concat())) {
+    let judge = match Judge::start(Kind::Prometheus, &place.0, &format!("scrape_configs:\n{}", jobs.concat()))
+    {
         Ok(judge) => judge,
         Err(lacking) => return khz_skip::skip(lacking.to_string()),
     };
     // Rates need two samples, and surveys come every 10 s.
     until(Duration::from_secs(120), "both are scraped often enough", || {
         let has = |name: &str, query: &str| series(&judge, query, name) > 0;
-        targets.iter().all(|(name, _)| has(name, "count_over_time(node_filesystem_size_bytes{job=\"$job\"}[1m]) > 12"))
+        targets
+            .iter()
+            .all(|(name, _)| has(name, "count_over_time(node_filesystem_size_bytes{job=\"$job\"}[1m]) > 12"))
     });
     let mut panels: BTreeMap<(u32, &str), [usize; 2]> = BTreeMap::new();
     let (mut with_data, mut less) = ([0; 2], Vec::new());
@@ -108,7 +112,11 @@ fn as_many_panels_have_data_as_with_node_exporter() {
     println!("with fewer series than with node_exporter:\n{}", less.join("\n"));
     let only = |at: usize| {
         let is_it = move |found: &[usize; 2]| found[at] > 0 && found[1 - at] == 0;
-        panels.iter().filter(move |(_, found)| is_it(found)).map(|((_, title), _)| *title).collect::<BTreeSet<_>>()
+        panels
+            .iter()
+            .filter(move |(_, found)| is_it(found))
+            .map(|((_, title), _)| *title)
+            .collect::<BTreeSet<_>>()
     };
     println!("with khz alone: {:?}", only(0));
     let known: BTreeSet<&str> = WITHOUT.iter().map(|(title, _)| *title).collect();

@@ -64,16 +64,31 @@ static PROCESS: &[Entry] = &[
         .exposed("khz_merge_requests_total", &[]),
     counter("khz.merge.gathers", "gathers", Unit::Count, "Gathers made to answer them; the rest was shared.")
         .exposed("khz_merge_gathers_total", &[]),
-    gauge("system.time", "CLOCK_REALTIME", Unit::Seconds, exposed::TIME_HELP)
+    gauge(exposed::TIME_OWN, "CLOCK_REALTIME", Unit::Seconds, exposed::TIME_HELP)
         .steps(9)
         .exposed(exposed::TIME, &[]),
     // The names that Prometheus' own libraries give a process.
-    gauge("khz.process.addresses", "size", Unit::Bytes, "Addresses that the process may use, most of them without memory.")
-        .exposed("process_virtual_memory_bytes", &[]),
-    gauge("khz.process.open_files", "/proc/self/fd", Unit::Count, "Files that the process has open (Linux 6.2).")
-        .exposed("process_open_fds", &[]),
-    gauge("khz.process.open_files_max", "RLIMIT_NOFILE", Unit::Count, "How many files the process may have open.")
-        .exposed("process_max_fds", &[]),
+    gauge(
+        "khz.process.addresses",
+        "size",
+        Unit::Bytes,
+        "Addresses that the process may use, most of them without memory.",
+    )
+    .exposed("process_virtual_memory_bytes", &[]),
+    gauge(
+        "khz.process.open_files",
+        "/proc/self/fd",
+        Unit::Count,
+        "Files that the process has open (Linux 6.2).",
+    )
+    .exposed("process_open_fds", &[]),
+    gauge(
+        "khz.process.open_files_max",
+        "RLIMIT_NOFILE",
+        Unit::Count,
+        "How many files the process may have open.",
+    )
+    .exposed("process_max_fds", &[]),
 ];
 
 /// The metrics of each source, in slot order from the source's first slot.

@@ -9,6 +9,7 @@ use khz_parse::logins::{Login, session_of_logind, sessions_of_utmp, users};
 use khz_parse::survey::{MALFORMED, NO_INSTANCE};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::Answer;
 use super::course::{Abandoned, Course};
@@ -68,7 +69,11 @@ fn utmp(path: &Path) -> Result<Vec<u8>, Errno> {
 
 /// True if the process that began the session is still there. A program that was killed has left its record.
 fn is_there(root: &Path, login: &Login<'_>) -> bool {
-    login.leader.is_none_or(|leader| root.join("proc").join(leader.to_string()).exists())
+    let Some(leader) = login.leader else { return true };
+    // The unit of the agent hides processes of others below /proc (ProtectProc=). A signal that is none says whether they are there.
+    let pid = i32::try_from(leader).ok().and_then(Pid::from_raw).filter(|_| root == Path::new("/"));
+    let is_hidden = pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH));
+    is_hidden || root.join("proc").join(leader.to_string()).exists()
 }
 
 fn logind(course: &mut Course<'_>, path: &Path) -> Answer {

@@ -36,7 +36,8 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
 
 /// The same numbers where the kernel does not say them.
 fn unreadable() -> String {
-    let words = khz_parse::clock::FILE.scalars.iter().map(|entry| format!(" {}={UNREADABLE}", word_of(entry)));
+    let words =
+        khz_parse::clock::FILE.scalars.iter().map(|entry| format!(" {}={UNREADABLE}", word_of(entry)));
     format!("{NO_INSTANCE}{}\n", words.collect::<String>())
 }
 

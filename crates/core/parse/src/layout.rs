@@ -117,7 +117,7 @@ impl Span {
 
     /// What a reading is to the total; `None`: more than 64 bits.
     #[inline]
-    pub fn to_total(&self, value: u64) -> Option<u64> {
+    pub fn in_total(&self, value: u64) -> Option<u64> {
         (value.leading_zeros() >= u32::from(self.total_shift)).then(|| value << self.total_shift)
     }
 }

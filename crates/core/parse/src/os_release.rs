@@ -24,43 +24,48 @@ pub static FILE: KernelFile = KernelFile {
 };
 
 // The file is on a disk, for which the gather thread must not wait. So it is read once, before that thread starts.
-static SCALARS: &[Entry] = &[
-    info(
-        "host.os",
-        "the variables' names, in lower case",
-        "node_os_info",
-        "Name and version of the distribution, as they were when the agent started.",
-    )
-    .constant(),
-    gauge(
-        "host.os_support_end",
-        "SUPPORT_END",
-        Unit::Seconds,
-        "The day on which the distribution's support ends, in seconds since 1970.",
-    )
-    .constant()
-    .exposed("node_os_support_end_timestamp_seconds", &[]),
-];
+static SCALARS: &[Entry] = &[info(
+    "host.os",
+    "the variables' names, in lower case",
+    "node_os_info",
+    "Name and version of the distribution, as they were when the agent started.",
+)
+.constant()];
 
-static GROUPS: &[Group] = &[Group {
-    label: "id",
-    instance_labels: &["id_like", "name"],
-    entries: &[gauge(
-        "host.os_version",
-        "VERSION_ID",
-        Unit::Count,
-        "The version of the distribution as a number: what stands before the second point.",
-    )
-    .steps(VERSION_PLACES)
-    .constant()
-    .exposed("node_os_version", &[])],
-    ..Group::PLAIN
-}];
+/// Not every distribution says these.
+static GROUPS: &[Group] = &[
+    Group {
+        label: "id",
+        instance_labels: &["id_like", "name"],
+        entries: &[gauge(
+            "host.os_version",
+            "VERSION_ID",
+            Unit::Count,
+            "The version of the distribution as a number: what stands before the second point.",
+        )
+        .steps(VERSION_PLACES)
+        .constant()
+        .exposed("node_os_version", &[])],
+        ..Group::PLAIN
+    },
+    Group {
+        entries: &[gauge(
+            "host.os_support_end",
+            "SUPPORT_END",
+            Unit::Seconds,
+            "The day on which the distribution's support ends, in seconds since 1970.",
+        )
+        .constant()
+        .exposed("node_os_support_end_timestamp_seconds", &[])],
+        ..Group::PLAIN
+    },
+];
 
 /// Digits after the point of a version; 24.04 has two.
 const VERSION_PLACES: u8 = 4;
 
-/// Where the support's end stands among the scalars.
+/// The groups' places.
+const VERSION: usize = 0;
 const SUPPORT_END: usize = 1;
 
 /// The variables that node_exporter shows. Others are left out: a distribution may write anything into them.
@@ -91,8 +96,10 @@ fn parse(sink: &mut Sink<'_>) {
             support_end = day(&unquoted(value));
         }
     }
-    if let Some(seconds) = support_end {
-        sink.scalar_is(SUPPORT_END, seconds);
+    if let Some(seconds) = support_end
+        && let Some(slots) = sink.whole(SUPPORT_END)
+    {
+        sink.field_is(slots, 0, seconds);
     }
     if let Some(version) = found.get("version_id").and_then(|text| version(text)) {
         let bytes = |label: &str| found.get(label).map_or(&[][..], Vec::as_slice);
@@ -106,7 +113,7 @@ fn parse(sink: &mut Sink<'_>) {
         };
         // All three tell instances apart.
         let key = [id, bytes("id_like"), bytes("name")].join(&b'\n');
-        if let Some(slots) = sink.instance_as(0, &key, instance) {
+        if let Some(slots) = sink.instance_as(VERSION, &key, instance) {
             sink.field_is(slots, 0, version);
         }
     }
@@ -176,7 +183,8 @@ mod tests {
             let value = series.metric.format().value(parser.reading(slot).unwrap()).unwrap();
             format!("{series} {value}")
         });
-        (version, parser.reading(1).unwrap().value())
+        let support_end = parser.schema().slot("host.os_support_end", None);
+        (version, support_end.and_then(|slot| parser.reading(slot as usize).unwrap().value()))
     }
 
     #[test]

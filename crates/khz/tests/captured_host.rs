@@ -53,7 +53,9 @@ fn khz_get_prints_every_series_of_a_captured_host() {
         assert_eq!(process::code(&output), 0, "{host}: {}", process::err(&output));
         let mut found = String::new();
         for mut object in objects(&process::out(&output)) {
-            let own = object["name"].as_str().unwrap().starts_with("khz.");
+            let name = object["name"].as_str().unwrap();
+            // The clock is this machine's, as khz's own numbers are.
+            let own = name.starts_with("khz.") || name == "system.time";
             assert!(object.remove("node").is_some() && object.remove("stamp").is_some());
             if !own {
                 found.push_str(&serde_json::to_string(&object).unwrap());

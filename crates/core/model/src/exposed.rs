@@ -90,6 +90,15 @@ pub const INFO_VALUE: f64 = 1.0;
 pub const UP: &str = "up";
 /// The series that is the wall clock of a node at its newest row.
 pub const TIME: &str = "node_time_seconds";
+/// The metric of a node that has the same as a reading.
+pub const TIME_OWN: &str = "system.time";
+/// What it is.
+pub const TIME_HELP: &str = "The node's wall clock when its newest row was gathered, in seconds since 1970.";
+
+/// True for the names of the series that are made of the times of rows, where these are known.
+pub fn is_of_rows(name: &str) -> bool {
+    [UP, TIME].contains(&name)
+}
 
 /// [`UP`] as a metric: no node has it, whoever asks about several nodes makes it.
 pub fn up_metric() -> Metric {
@@ -97,25 +106,30 @@ pub fn up_metric() -> Metric {
     Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
 }
 
-/// [`TIME`] as a metric: it is the stamp of a row, so no row has it as a reading.
+/// [`TIME`] as a metric: it is the stamp of a row. Only agents of this version have it as a reading, too (`system.time`).
 pub fn time_metric() -> Metric {
-    let help = "The node's wall clock when its newest row was gathered, in seconds since 1970.".into();
-    Metric { places: 9, help, ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
+    Metric { places: 9, help: TIME_HELP.into(), ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
 }
 
-/// [`TIME`] of the node that has these samples; `None`: it has no row, or a sample that calls itself so.
-pub fn time_sample(metric: &Arc<Metric>, samples: &[Sample]) -> Option<Sample> {
-    let newest = samples.iter().map(|sample| sample.stamp).max_by_key(|stamp| stamp.real())?;
-    let is_taken = samples.iter().any(|sample| sample.series.metric.exposition.name == TIME);
-    let reading = Reading::Present(newest.real().0);
+/// Adds [`TIME`] to the samples of a node, unless it has no row or another source says it. The node's own reading of its clock may be
+/// some rows old where it was asked for at another moment, so the stamp takes its place.
+pub fn add_time(metric: &Arc<Metric>, samples: &mut Vec<Sample>) {
+    samples.retain(|sample| sample.series.metric.name != TIME_OWN);
+    let Some(newest) = samples.iter().map(|sample| sample.stamp).max_by_key(|stamp| stamp.real()) else {
+        return;
+    };
+    if samples.iter().any(|sample| sample.series.metric.exposition.name == TIME) {
+        return;
+    }
     let series = Series { metric: metric.clone(), instance: None };
-    (!is_taken).then_some(Sample { series, reading, stamp: newest })
+    samples.push(Sample { series, reading: Reading::Present(newest.real().0), stamp: newest });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::schema::tests::series;
+    use crate::{Nanos, Stamp};
 
     fn shown(series: &Series, identity: Option<Identity<'_>>, description: Option<&Labels>) -> String {
         let all = labels(series, identity, description).map(|(name, value)| format!("{name}={value}"));
@@ -139,6 +153,27 @@ mod tests {
             shown(&one, identity, Some(&description)),
             "instance=n1,job=node,exported_instance=eth0,mode=a,exported_job=j,port=1,pid=7"
         );
+    }
+
+    #[test]
+    fn the_newest_stamp_takes_the_place_of_the_nodes_own_clock_and_of_no_other_source() {
+        let time = Arc::new(time_metric());
+        let sample = |name: &'static str, family: &'static str, second: u64| {
+            let metric = Arc::new(Metric::plain(name, family, Kind::Gauge, Unit::Seconds));
+            let stamp = Stamp { boot: Nanos(second), real_offset: 100 };
+            Sample { series: Series { metric, instance: None }, reading: Reading::Present(second), stamp }
+        };
+        let shown = |samples: &[Sample]| {
+            let mut samples = samples.to_vec();
+            add_time(&time, &mut samples);
+            let shown = samples.iter().map(|sample| (sample.series.metric.name.to_string(), sample.reading));
+            shown.collect::<Vec<_>>()
+        };
+        let (load, own) = (sample("load.1m", "node_load1", 7), sample(TIME_OWN, TIME, 5));
+        let made = (TIME.to_owned(), Reading::Present(107));
+        assert_eq!(shown(&[own, load.clone()]), [("load.1m".to_owned(), Reading::Present(7)), made]);
+        assert_eq!(shown(&[load, sample("text.time", TIME, 5)]).len(), 2);
+        assert_eq!(shown(&[]), []);
     }
 
     #[test]

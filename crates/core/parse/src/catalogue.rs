@@ -6,11 +6,11 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    bcache, bonding, btrfs, cgroup, clock, clocksource, conntrack, control_groups, cpufreq, disk_info,
-    diskstats, dmi, edac, fibrechannel, filesystem, hung_tasks, hwmon, infiniband, ipvs, isolated,
-    kernel_values, loadavg, md, meminfo, multipath, neighbours, net_class, net_dev, nfs, nvme, os_release,
-    power_supply, pressure, processes, protocols, rapl, schedstat, selinux, sockets, softnet, stat, tape,
-    textfile, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog, xfs, zfs,
+    bcache, bcachefs, bonding, btrfs, cgroup, clock, clocksource, conntrack, control_groups, cpufreq,
+    disk_info, diskstats, dmi, edac, fibrechannel, filesystem, hung_tasks, hwmon, infiniband, ipvs, isolated,
+    kernel_values, loadavg, logins, md, meminfo, multipath, neighbours, net_class, net_dev, nfs, nvme,
+    os_release, power_supply, pressure, processes, protocols, rapl, schedstat, selinux, sockets, softnet,
+    stat, tape, textfile, thermal, throttle, udp_queues, uname, uptime, vmstat, watchdog, xfs, zfs,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -76,11 +76,13 @@ pub fn files() -> &'static [&'static KernelFile] {
         &btrfs::FILE,
         &multipath::FILE,
         &bcache::FILE,
+        &bcachefs::FILE,
         &selinux::FILE,
         &isolated::FILE,
         &disk_info::FILE,
         &control_groups::FILE,
         &processes::FILE,
+        &logins::FILE,
         &textfile::FILE,
     ];
     FILES

@@ -1,9 +1,10 @@
-//! adjtimex(2): whether a time service keeps the clock right, and how wrong the kernel believes it to be.
+//! The clock: whether a time service keeps it right, and how wrong the kernel believes it to be (adjtimex(2)); and the time zone of the
+//! machine.
 
 use khz_model::Unit;
 
 use crate::entry::{Entry, counter, gauge};
-use crate::kernel_file::{KernelFile, Pieces, Subject};
+use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
 use crate::survey::{SURVEY_PERIOD, parse};
 
 /// The survey.
@@ -13,9 +14,26 @@ pub static FILE: KernelFile = KernelFile {
     pieces: Pieces::Survey { subject: Subject::Clock, captured: "survey/timex" },
     only_base: false,
     scalars: SCALARS,
-    groups: &[],
+    groups: GROUPS,
     parse,
 };
+
+/// The label of the time zone, by the short name that it has now: CET, CEST.
+pub const TIME_ZONE: &str = "time_zone";
+
+static GROUPS: &[Group] = &[Group {
+    label: TIME_ZONE,
+    entries: &[gauge(
+        "system.zone_offset",
+        "localtime(3)",
+        Unit::Seconds,
+        "How far the local time of the machine is ahead of UTC.",
+    )
+    .signed()
+    .every(SURVEY_PERIOD)
+    .exposed("node_time_zone_offset_seconds", &[])],
+    ..Group::PLAIN
+}];
 
 static SCALARS: &[Entry] = &[
     gauge("clock.synchronised", "TIME_ERROR", Unit::Count, "1 if a time service keeps the clock right.")
@@ -100,7 +118,7 @@ pub const FREQUENCY_PLACES: u8 = 9;
 #[cfg(test)]
 mod tests {
     use crate::Parser;
-    use khz_model::{Fault, Reading};
+    use khz_model::{Absence, Fault, Reading};
 
     const TEXT: &str = "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n";
 
@@ -116,6 +134,21 @@ mod tests {
         assert_eq!(parser.reading(1), Some(Reading::Present(17)));
         parser.advance_with(TEXT.replace("-1500", "-18").as_bytes());
         assert_eq!(parser.values()[1].cast_signed(), -18);
+    }
+
+    #[test]
+    fn a_time_zone_that_goes_makes_room_for_the_next() {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(format!("{TEXT}time_zone CET zone_offset=3600\n").as_bytes());
+        parser.advance_with(format!("{TEXT}time_zone <-03> zone_offset=-10800\n").as_bytes());
+        assert_eq!(parser.faults(), []);
+        let slot = |zone: &str| {
+            let is_it =
+                |series: &khz_model::Series| series.to_string() == format!("system.zone_offset[{zone}]");
+            parser.schema().series().iter().position(is_it).unwrap()
+        };
+        assert_eq!(parser.reading(slot("CET")), Some(Reading::Absent(Absence::InstanceGone)));
+        assert_eq!(parser.values()[slot("<-03>")].cast_signed(), -10_800);
     }
 
     #[test]

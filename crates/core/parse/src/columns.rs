@@ -1,7 +1,8 @@
 //! Files whose lines are a word and columns of numbers, such as `rpc 1218785755 374636 1218815394`: the word says what the line is
 //! about, the column what a number is. An entry's field is its place: `rpc 2 of 3` is the second of three numbers in the line `rpc`.
 //! `#` in the word stands for digits, which are the instance: `cpu# 7 of 9`. Where the numbers stand in the line after one of names, it
-//! is `nread 3 of 12 below`, with the first of the names.
+//! is `nread 3 of 12 below`, with the first of the names. Where a word begins several lines, each below another heading, it is
+//! `sb 1 of 1 under read`. A heading is a line without a number.
 //!
 //! A line with fewer columns than its entries say is damaged: which one is missing cannot be known. What newer kernels add after the
 //! columns is left out. Files of a tree of small files may have this form, too ([`crate::tree`]).
@@ -61,15 +62,19 @@ pub struct Place {
     pub of: usize,
     /// The numbers stand in the next line, which has no such word.
     pub is_below: bool,
+    /// The heading that the line stands below; empty: it may stand anywhere.
+    pub under: &'static str,
 }
 
 impl Place {
     /// Reads `rpc 2 of 3`.
     pub fn read(text: &'static str) -> Option<Place> {
+        let (text, under) = text.split_once(" under ").unwrap_or((text, ""));
         let above = text.strip_suffix(" below");
         let (text, of) = above.unwrap_or(text).rsplit_once(" of ")?;
         let (line, column) = text.rsplit_once(' ')?;
-        Some(Place { line, column: column.parse().ok()?, of: of.parse().ok()?, is_below: above.is_some() })
+        let (column, of) = (column.parse().ok()?, of.parse().ok()?);
+        Some(Place { line, column, of, is_below: above.is_some(), under })
     }
 
     /// The digits that `#` stands for, if the line of this word is meant; empty without `#`.
@@ -84,33 +89,71 @@ impl Place {
     }
 }
 
-/// The word at a place of a text. `Ok(None)`: there is no such line. The first of several lines counts.
-pub fn word_at(text: &[u8], place: Place) -> Result<Option<&[u8]>, Fault> {
-    let Some((line, next)) = line_at(text, |word| place.captured(word).is_some()) else { return Ok(None) };
-    let (line, skipped) = if place.is_below { (next, 0) } else { (line, 1) };
-    let words = words(line, 0..line.len()).map(|word| &line[word]).skip(skipped);
+/// The word at a place of a text, in the line that begins with this name, which may have several words. `Ok(None)`: there is no such
+/// line. The first of several lines counts.
+pub fn word_at<'a>(text: &'a [u8], name: &str, place: Place) -> Result<Option<&'a [u8]>, Fault> {
+    let Some((line, next)) = line_at(text, name, place.under) else { return Ok(None) };
+    let line = if place.is_below { next } else { line };
+    let words = words(line, 0..line.len()).map(|word| &line[word]);
     if words.clone().count() < place.of {
         return Err(Fault::Malformed);
     }
     Ok(words.clone().nth(place.column.saturating_sub(1)))
 }
 
-/// What stands in the line of this word after it and `skipped` more; empty: nothing, or there is no such line.
-pub fn rest_at<'a>(text: &'a [u8], word: &str, skipped: usize) -> &'a [u8] {
-    let Some((line, _)) = line_at(text, |first| first == word.as_bytes()) else { return &[] };
+/// What stands in the line of this name after it and `skipped` words; empty: nothing, or there is no such line.
+pub fn rest_at<'a>(text: &'a [u8], name: &str, skipped: usize) -> &'a [u8] {
+    let Some((line, _)) = line_at(text, name, "") else { return &[] };
     let mut words = words(line, 0..line.len());
-    for _ in 0..=skipped {
+    for _ in 0..skipped {
         words.next();
     }
     line[words.rest()].trim_ascii()
 }
 
-/// The first line whose first word is wanted, and the line after it.
-fn line_at(text: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<(&[u8], &[u8])> {
+/// The names that begin the lines below this heading, or all lines, as far as they have a number after the name: a name ends at a
+/// colon, or else at the first blank.
+pub fn names_under<'a>(text: &'a [u8], under: &str) -> Vec<&'a [u8]> {
+    lines_under(text, under).filter_map(|line| name_of(line).ok().filter(|name| !name.is_empty())).collect()
+}
+
+/// What stands after the name in the first line that begins with it, and the line after that one.
+fn line_at<'a>(text: &'a [u8], name: &str, under: &str) -> Option<(&'a [u8], &'a [u8])> {
+    let mut lines = lines_under(text, under);
+    let rest = lines.find_map(|line| after_name(line, name.as_bytes()))?;
+    Some((rest, lines.next().unwrap_or_default()))
+}
+
+/// The lines below a heading, up to the next one; all lines, if it is empty.
+fn lines_under<'a>(text: &'a [u8], under: &str) -> impl Iterator<Item = &'a [u8]> {
     let mut lines = text.split(|&byte| byte == b'\n');
-    let first = |line: &[u8]| words(line, 0..line.len()).next().is_some_and(|word| is_it(&line[word]));
-    let line = lines.find(|line| first(line))?;
-    Some((line, lines.next().unwrap_or_default()))
+    let is_all = under.is_empty();
+    if !is_all {
+        lines.find(|line| name_of(line) == Err(under.as_bytes()));
+    }
+    lines.take_while(move |line| is_all || name_of(line).is_ok())
+}
+
+/// The name that begins a line with a number after it; `Err`: the line is this heading.
+fn name_of(line: &[u8]) -> Result<&[u8], &[u8]> {
+    let line = line.trim_ascii();
+    let end = line.iter().position(|&byte| byte == b':');
+    let end = end.or_else(|| line.iter().position(u8::is_ascii_whitespace)).unwrap_or(line.len());
+    let (name, rest) = line.split_at(end);
+    let rest = rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start();
+    match rest.first() {
+        Some(first) if first.is_ascii_digit() => Ok(name.trim_ascii_end()),
+        _ => Err(line.strip_suffix(b":").unwrap_or(line)),
+    }
+}
+
+/// What stands in a line after this name and the colon that may end it. A name may end with a mark itself: `SELINUX=`.
+fn after_name<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.trim_ascii_start().strip_prefix(name)?;
+    let ends =
+        name.last().map(|last| b":=".contains(last) || rest.first().is_none_or(|b| b" \t:".contains(b)));
+    let rest = ends?.then(|| rest.trim_ascii_start())?;
+    Some(rest.strip_prefix(b":").unwrap_or(rest))
 }
 
 /// Reads the text.
@@ -264,9 +307,11 @@ mod tests {
 
     #[test]
     fn a_place_is_a_line_a_column_and_how_many_there_are() {
-        let place = Place { line: "rpc", column: 2, of: 3, is_below: false };
+        let place = Place { line: "rpc", column: 2, of: 3, is_below: false, under: "" };
         assert_eq!(Place::read("rpc 2 of 3"), Some(place));
         assert_eq!(Place::read("rpc 2 of 3 below"), Some(Place { is_below: true, ..place }));
+        let under = Place { line: "since boot", under: "all errors", ..place };
+        assert_eq!(Place::read("since boot 2 of 3 under all errors"), Some(under));
         for text in ["rpc", "rpc 2", "rpc of 3", "rpc x of 3", "2 of 3", "below"] {
             assert_eq!(Place::read(text), None, "{text}");
         }
@@ -290,30 +335,71 @@ mod tests {
 
     #[test]
     fn a_word_is_found_by_its_line_and_column() {
+        let find = |text, field| {
+            let place = place(field);
+            word_at(text, place.line, place)
+        };
         let text = b"name type data\nhits 4 97\nrate:\t1.1M/sec\nshort 1\n";
-        assert_eq!(word_at(text, place("hits 2 of 2")), Ok(Some(&b"97"[..])));
-        assert_eq!(word_at(text, place("rate: 1 of 1")), Ok(Some(&b"1.1M/sec"[..])));
-        assert_eq!(word_at(text, place("short 1 of 2")), Err(Fault::Malformed));
-        assert_eq!(word_at(text, place("misses 2 of 2")), Ok(None));
-        assert_eq!(word_at(b"cpu12 5 6\n", place("cpu# 2 of 2")), Ok(Some(&b"6"[..])));
-        assert_eq!(
-            word_at(b"12 3\nnread nwritten\n188 320\n", place("nread 2 of 2 below")),
-            Ok(Some(&b"320"[..]))
-        );
-        assert_eq!(word_at(b"nread nwritten\n", place("nread 2 of 2 below")), Err(Fault::Malformed));
-        assert_eq!(rest_at(b"a 1\ndataset_name 7  pool1/my data \n", "dataset_name", 1), b"pool1/my data");
+        assert_eq!(find(text, "hits 2 of 2"), Ok(Some(&b"97"[..])));
+        assert_eq!(find(text, "rate: 1 of 1"), Ok(Some(&b"1.1M/sec"[..])));
+        assert_eq!(find(text, "rate 1 of 1"), Ok(Some(&b"1.1M/sec"[..])));
+        assert_eq!(find(text, "short 1 of 2"), Err(Fault::Malformed));
+        assert_eq!(find(b"# SELINUX=a\nSELINUX=b\n", "SELINUX= 1 of 1"), Ok(Some(&b"b"[..])));
+        assert_eq!(find(text, "misses 2 of 2"), Ok(None));
+        assert_eq!(find(text, "hit 1 of 1"), Ok(None));
+        assert_eq!(word_at(text, "", place("hits 2 of 2")), Ok(None));
+        assert_eq!(find(b"12 3\nnread nwritten\n188 320\n", "nread 2 of 2 below"), Ok(Some(&b"320"[..])));
+        assert_eq!(find(b"nread nwritten\n", "nread 2 of 2 below"), Err(Fault::Malformed));
+        assert_eq!(rest_at(b"a 1\ndataset_name 7  pool1/my: data \n", "dataset_name", 1), b"pool1/my: data");
         assert_eq!(rest_at(b"dataset_name 7\n", "dataset_name", 1), b"");
         assert_eq!(rest_at(b"a 1\n", "dataset_name", 1), b"");
-        assert_eq!(word_at(b"cpu 5 6\ncpux 5 6\n", place("cpu# 2 of 2")), Ok(None));
+    }
+
+    #[test]
+    fn a_word_is_found_below_its_heading() {
+        let text = b"errors since it was made\n  read:    1\n  sum:2\nread:\nsb          :       86016\n\nsince boot: 3\n";
+        let find = |field| {
+            let place = place(field);
+            word_at(text, place.line, place)
+        };
+        assert_eq!(find("read 1 of 1 under errors since it was made"), Ok(Some(&b"1"[..])));
+        assert_eq!(find("sum 1 of 1 under errors since it was made"), Ok(Some(&b"2"[..])));
+        assert_eq!(find("sb 1 of 1 under read"), Ok(Some(&b"86016"[..])));
+        for absent in ["sum 1 of 1 under read", "sb 1 of 1 under write", "since boot 1 of 1 under read"] {
+            assert_eq!(find(absent), Ok(None), "{absent}");
+        }
+        assert_eq!(find("since boot 1 of 1"), Ok(Some(&b"3"[..])));
+        assert_eq!(names_under(text, "errors since it was made"), [&b"read"[..], b"sum"]);
+        assert_eq!(names_under(text, "read"), [b"sb"]);
+        assert_eq!(names_under(text, "write"), [b""; 0]);
+        assert_eq!(names_under(text, ""), [&b"read"[..], b"sum", b"sb", b"since boot"]);
+        assert_eq!(names_under(b"kind size\nlz4 2.5G 1\nnone\n", ""), [b"lz4"]);
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_a_word_there_or_none(text: Vec<u8>, column in 0usize..5, of in 0usize..5) {
-            let found = word_at(&text, Place { line: "a#", column, of, is_below: column % 2 == 0 });
+            for under in ["", "a"] {
+                let place = Place { line: "a", column, of, is_below: column % 2 == 0, under };
+                if let Ok(Some(word)) = word_at(&text, "a", place) {
+                    prop_assert!(!word.is_empty() && !word.contains(&b'\n'));
+                }
+                for name in names_under(&text, under) {
+                    prop_assert!(!name.contains(&b'\n') && !name.contains(&b':'));
+                }
+            }
             rest_at(&text, "a", column);
-            if let Ok(Some(word)) = found {
-                prop_assert!(!word.is_empty() && !word.contains(&b'\n'));
+        }
+
+        /// What is listed is found.
+        #[test]
+        fn a_name_that_is_listed_has_a_number(text in "([ab]{0,2}[ :]{0,2}[0-9]{0,2}\n){0,6}", under in "[ab]{0,2}") {
+            let place = place("a 1 of 1");
+            for name in names_under(text.as_bytes(), &under) {
+                let name = std::str::from_utf8(name).unwrap();
+                let place = Place { under: if under.is_empty() { "" } else { under.clone().leak() }, ..place };
+                let found = word_at(text.as_bytes(), name, place);
+                prop_assert!(matches!(found, Ok(Some(_)) | Err(_)), "{name}: {found:?}");
             }
         }
     }

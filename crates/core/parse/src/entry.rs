@@ -26,8 +26,8 @@ pub struct Entry {
     pub places: u8,
     /// Digits after the point in the text: equal to `places`, or 0 when the kernel counts whole steps.
     pub text_places: u8,
-    /// The reading is the text's number times this power of two: 1,024 for kB, 512 for sectors.
-    pub multiplier: u64,
+    /// The reading is the text's number times this.
+    pub multiplier: Multiplier,
     /// The largest possible reading.
     pub max: Option<u64>,
     /// How often the kernel changes the number.
@@ -50,6 +50,26 @@ pub struct Entry {
     pub form: Form,
 }
 
+/// What the text's number is multiplied by: a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multiplier {
+    /// 1,024 for kB, 512 for sectors.
+    Of(u64),
+    /// The size of a page of memory on the machine that khz runs on.
+    PageSize,
+}
+
+impl Multiplier {
+    /// The number.
+    pub fn get(self) -> u64 {
+        match self {
+            Multiplier::Of(number) => number,
+            // The kernel tells each program at its start.
+            Multiplier::PageSize => rustix::param::page_size() as u64,
+        }
+    }
+}
+
 const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Entry {
     Entry {
         name,
@@ -59,7 +79,7 @@ const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, 
         labels_from: None,
         places: 0,
         text_places: 0,
-        multiplier: 1,
+        multiplier: Multiplier::Of(1),
         max: None,
         refresh: Refresh::Event,
         help,
@@ -129,7 +149,13 @@ impl Entry {
 
     /// The kernel counts in multiples of the unit.
     pub const fn times(mut self, multiplier: u64) -> Self {
-        self.multiplier = multiplier;
+        self.multiplier = Multiplier::Of(multiplier);
+        self
+    }
+
+    /// The kernel counts pages of memory.
+    pub const fn in_pages(mut self) -> Self {
+        self.multiplier = Multiplier::PageSize;
         self
     }
 

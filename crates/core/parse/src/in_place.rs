@@ -103,6 +103,7 @@ impl InPlace<'_> {
         if let Some(total) = span.total()
             && readings.states[total as usize] == 0
         {
+            let (Some(value), Some(old)) = (span.in_total(value), span.in_total(old)) else { return false };
             let sum = &mut readings.values[total as usize];
             *sum = sum.wrapping_add(value).wrapping_sub(old);
             readings.changed.push(total);

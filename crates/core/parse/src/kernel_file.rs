@@ -164,6 +164,8 @@ pub enum Subject {
     Sensors,
     /// Control groups of services, containers and jobs.
     ControlGroups,
+    /// Users that are logged in.
+    Logins,
     /// Processes and programs.
     Processes,
     /// Files of numbers that programs leave for node_exporter.
@@ -197,10 +199,10 @@ impl KernelFile {
 
     /// For how long the text is not read again after a read; `None`: every request reads it. Descriptions seldom change, and reading them takes many system calls.
     pub fn rest(&self) -> Option<Refresh> {
-        let is_description = |entry: &Entry| entry.value_type == ValueType::Labels;
-        (self.groups.is_empty() && self.scalars.iter().all(is_description))
-            .then(|| self.refresh(|_| true))
-            .flatten()
+        let is_seldom =
+            |entry: &Entry| entry.value_type == ValueType::Labels || entry.refresh == Refresh::Constant;
+        let entries = || self.scalars.iter().chain(self.groups.iter().flat_map(|group| group.entries));
+        entries().all(is_seldom).then(|| self.refresh(|_| true)).flatten()
     }
 
     /// The shortest refresh among the metrics that `wanted` selects; `None` when it selects none. An

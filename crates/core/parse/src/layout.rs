@@ -33,10 +33,13 @@ pub(crate) struct Span {
     /// The slot it fills, or [`NO_SLOT`], or [`ONE_WORD`].
     pub slot: u32,
     length: u16,
-    /// The distance in slots to the total that the number also adds to; 0 when there is none.
+    /// The distance in slots to the total that the number also adds to; 0 when there is none. The same number in another unit is a
+    /// total of one part.
     total_ahead: u8,
     /// The reading is the text's number times 2 to this power.
     shift: u8,
+    /// The total takes the reading times 2 to this power.
+    total_shift: u8,
     /// The digits after the point, and [`PADDED`].
     form: u8,
 }
@@ -50,7 +53,7 @@ impl Span {
     pub fn new(range: Range<usize>, slot: u32, padded: bool) -> Self {
         let length = u16::try_from(range.len()).unwrap_or(u16::MAX);
         let form = if padded { PADDED } else { 0 };
-        Span { start: range.start as u32, slot, length, total_ahead: 0, shift: 0, form }
+        Span { start: range.start as u32, slot, length, total_ahead: 0, shift: 0, total_shift: 0, form }
     }
 
     /// Sets the digits after the point, and a multiplier that is a power of two.
@@ -68,6 +71,18 @@ impl Span {
     pub fn adding(mut self, total_ahead: u8) -> Self {
         self.total_ahead = total_ahead;
         self
+    }
+
+    /// The number also is that of another span: further on in the slots, and in no larger unit.
+    fn in_unit_of(&mut self, other: Span) {
+        let ahead = other.slot.checked_sub(self.slot).and_then(|ahead| u8::try_from(ahead).ok());
+        let shift = other.shift.checked_sub(self.shift);
+        debug_assert!(self.total_ahead == 0 && other.total_ahead == 0, "BUG: a part of two totals");
+        debug_assert!(
+            ahead.is_some_and(|ahead| ahead > 0) && shift.is_some(),
+            "BUG: units in the wrong order"
+        );
+        (self.total_ahead, self.total_shift) = (ahead.unwrap_or(0), shift.unwrap_or(0));
     }
 
     #[inline]
@@ -98,6 +113,12 @@ impl Span {
     #[inline]
     pub fn total(&self) -> Option<u32> {
         (self.total_ahead != 0).then(|| self.slot + u32::from(self.total_ahead))
+    }
+
+    /// What a reading is to the total; `None`: more than 64 bits.
+    #[inline]
+    pub fn in_total(&self, value: u64) -> Option<u64> {
+        (value.leading_zeros() >= u32::from(self.total_shift)).then(|| value << self.total_shift)
     }
 }
 
@@ -138,8 +159,12 @@ impl Layout {
         self.gaps.clear();
     }
 
+    /// Adds a span. One of the same place as the last one is the same number in another unit.
     pub fn add(&mut self, span: Span) {
-        self.spans.push(span);
+        match self.spans.last_mut() {
+            Some(last) if last.start == span.start && last.slot < ONE_WORD => last.in_unit_of(span),
+            _ => self.spans.push(span),
+        }
     }
 
     /// Marks `range` as unwanted. Its whole chunks become a gap, if there are enough of them; its edges

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod bcache;
+pub mod bcachefs;
 pub mod bonding;
 pub mod btrfs;
 mod catalogue;
@@ -39,6 +40,7 @@ pub mod kernel_values;
 mod known_files;
 mod layout;
 pub mod loadavg;
+pub mod logins;
 pub mod md;
 pub mod meminfo;
 pub mod mountinfo;

@@ -1,4 +1,5 @@
-//! `/sys/fs/selinux`: whether SELinux is on, and whether it forbids. A kernel without SELinux has no such folder.
+//! `/sys/fs/selinux`: whether SELinux is on, and whether it forbids, now and after the next boot. A kernel without SELinux has no such
+//! folder.
 
 use khz_model::Unit;
 
@@ -21,7 +22,7 @@ pub static FILE: KernelFile = KernelFile {
 static GROUPS: [Group; MODES.len()] =
     Group { branch: Some(Branch { folders: "sys/fs", ..Branch::PLAIN }), ..Group::PLAIN }.each(&MODES);
 
-static MODES: [Entry; 2] = [
+static MODES: [Entry; 3] = [
     gauge("selinux.enabled", "selinux/enforce", Unit::Count, "1 if SELinux is on, 0 if it is not.")
         .form(Form::CountOf(&[]))
         .at_most(1)
@@ -36,4 +37,17 @@ static MODES: [Entry; 2] = [
     .at_most(1)
     .every(SURVEY_PERIOD)
     .exposed("node_selinux_current_mode", &[]),
+    gauge(
+        "selinux.configured",
+        CONFIGURATION,
+        Unit::Count,
+        "What SELinux does after a boot: 1 if it forbids, 0 if it only reports, -1 if it is off; absent where it is off now.",
+    )
+    .form(Form::OneOf(&[("enforcing", 1), ("permissive", 0), ("disabled", -1)]))
+    .signed()
+    .every(SURVEY_PERIOD)
+    .exposed("node_selinux_config_mode", &[]),
 ];
+
+/// The line of `/etc/selinux/config`; the way to it leads through the folder that is there only where SELinux is on.
+const CONFIGURATION: &str = "selinux/../../../etc/selinux/config: SELINUX= 1 of 1";

@@ -166,7 +166,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Reports that `range` holds the number of scalar `index`.
+    /// Reports that `range` holds the number of scalar `index`. It may hold that of a later scalar, too, in a smaller unit: pages as
+    /// bytes.
     pub fn scalar(&mut self, index: usize, range: Range<usize>) {
         let entry = &self.slots.file.scalars[index];
         self.number(index as u32, 0, entry, range);
@@ -373,14 +374,14 @@ impl<'a> Sink<'a> {
             return self.fail(slot, Fault::Malformed, "stands in the text twice");
         }
         let (start, padded) = with_padding(self.text, range.start);
+        let multiplier = entry.multiplier.get();
         match number::parse(&self.text[start..range.end], entry.text_places)
-            .and_then(|n| n.checked_mul(entry.multiplier).ok_or(Fault::OutOfRange))
+            .and_then(|n| n.checked_mul(multiplier).ok_or(Fault::OutOfRange))
         {
             Ok(value) => {
                 self.seen[slot as usize] = self.parse_number;
                 self.readings.set(slot, Reading::Present(value));
-                let span =
-                    Span::new(start..range.end, slot, padded).scaled(entry.text_places, entry.multiplier);
+                let span = Span::new(start..range.end, slot, padded).scaled(entry.text_places, multiplier);
                 self.layout.add(span.adding(total_ahead));
             }
             Err(Fault::OutOfRange) => self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"),

@@ -1,7 +1,7 @@
 //! `/proc/net/sockstat` and `/proc/net/sockstat6`: how many sockets there are, and what they hold. A line is a kind of
 //! sockets, then names and numbers in turn: `TCP: inuse 27 orphan 0 tw 152 alloc 27 mem 3`.
 //!
-//! An entry's field is the kind and the name, as `TCP inuse`.
+//! An entry's field is the kind and the name, as `TCP inuse`. Two entries may have the same field: memory in pages, and in bytes.
 
 use std::ops::Range;
 
@@ -46,8 +46,10 @@ static IPV4_ENTRIES: &[Entry] = &[
     sockets("socket.tcp_time_wait", "TCP tw", "node_sockstat_TCP_tw", "TCP connections that have ended and wait for late segments (TIME-WAIT)."),
     sockets("socket.tcp_allocated", "TCP alloc", "node_sockstat_TCP_alloc", "TCP sockets that are allocated, of IPv6 too."),
     gauge("socket.tcp_memory_pages", "TCP mem", Unit::Pages, "Memory of the buffers of all TCP sockets.").exposed("node_sockstat_TCP_mem", &[]),
+    gauge("socket.tcp_memory", "TCP mem", Unit::Bytes, "The same memory in bytes.").in_pages().exposed("node_sockstat_TCP_mem_bytes", &[]),
     sockets("socket.udp_in_use", "UDP inuse", "node_sockstat_UDP_inuse", "UDP sockets of IPv4 in use."),
     gauge("socket.udp_memory_pages", "UDP mem", Unit::Pages, "Memory of the buffers of all UDP sockets.").exposed("node_sockstat_UDP_mem", &[]),
+    gauge("socket.udp_memory", "UDP mem", Unit::Bytes, "The same memory in bytes.").in_pages().exposed("node_sockstat_UDP_mem_bytes", &[]),
     sockets("socket.udplite_in_use", "UDPLITE inuse", "node_sockstat_UDPLITE_inuse", "UDP-Lite sockets of IPv4 in use."),
     sockets("socket.raw_in_use", "RAW inuse", "node_sockstat_RAW_inuse", "Raw sockets of IPv4 in use."),
     sockets("socket.frag_in_use", "FRAG inuse", "node_sockstat_FRAG_inuse", "IPv4 packets of which fragments wait for the others."),
@@ -80,10 +82,13 @@ fn parse(sink: &mut Sink<'_>) {
 
 /// Takes a name and its number.
 fn pair(sink: &mut Sink<'_>, kind: &[u8], name: &[u8], number: Option<Range<usize>>) {
-    let known = sink.scalars().iter().position(|entry| entry.kind_and_name() == Some((kind, name)));
-    match (known, number) {
-        (Some(index), Some(number)) => sink.scalar(index, number),
-        (Some(index), None) => sink.fail_scalar(index, Fault::Malformed, "the name has no number"),
+    let is_it = |(_, entry): &(usize, &Entry)| entry.kind_and_name() == Some((kind, name));
+    let mut known = sink.scalars().iter().enumerate().filter(is_it).map(|(index, _)| index).peekable();
+    match (known.peek(), number) {
+        (Some(_), Some(number)) => known.for_each(|index| sink.scalar(index, number.clone())),
+        (Some(_), None) => {
+            known.for_each(|index| sink.fail_scalar(index, Fault::Malformed, "the name has no number"));
+        }
         (None, Some(number)) => sink.ignore_word(number),
         (None, None) => sink.note(String::from_utf8_lossy(name).into_owned(), "the name has no number"),
     }
@@ -111,6 +116,28 @@ mod tests {
         assert_eq!(get(&parser, "socket.udp_in_use"), Reading::Absent(Absence::NoField));
         assert_eq!(parser.advance_with(TEXT.replace("tw 152", "tw 153").as_bytes()), Outcome::InPlace);
         assert_eq!(get(&parser, "socket.tcp_time_wait"), Reading::Present(153));
+    }
+
+    #[test]
+    fn memory_is_the_same_in_pages_and_in_bytes_whatever_the_text_was_before() {
+        let mut parser = Parser::new(&super::IPV4);
+        let page = rustix::param::page_size() as u64;
+        let mut now = |pages: &str| {
+            let outcome = parser.advance_with(TEXT.replace("mem 4", &format!("mem {pages}")).as_bytes());
+            (outcome, get(&parser, "socket.tcp_memory_pages"), get(&parser, "socket.tcp_memory"))
+        };
+        let both = |outcome, pages: u64| (outcome, Reading::Present(pages), Reading::Present(pages * page));
+        assert_eq!(now("4"), both(Outcome::Full, 4));
+        assert_eq!(now("7"), both(Outcome::InPlace, 7));
+        assert_eq!(now("0"), both(Outcome::InPlace, 0));
+        // As many digits as fit in 64 bits as pages, and not as bytes.
+        let most = u64::MAX / page;
+        assert_eq!(now(&most.to_string()), both(Outcome::Full, most));
+        let more = (most + 1).to_string();
+        assert_eq!(more.len(), most.to_string().len());
+        let failed = Reading::Failed(Fault::OutOfRange);
+        assert_eq!(now(&more), (Outcome::Full, Reading::Present(most + 1), failed));
+        assert_eq!(now(&most.to_string()), both(Outcome::Full, most));
     }
 
     #[test]

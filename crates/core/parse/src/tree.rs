@@ -17,7 +17,8 @@
 //! - The field of an entry is its file below the folder; `#` in it stands for the word of the instance ([`Words`]). The field of a
 //!   description lists its labels ([`labels_of`]).
 //! - Of a file of several lines, the field says in which line and column the number is, as in [`crate::columns`]:
-//!   `arcstats: hits 2 of 2`. Such a file is read once for all its numbers.
+//!   `arcstats: hits 2 of 2`. Such a file is read once for all its numbers. `#` stands for the word of the instance here, too: where
+//!   each line is an instance ([`Words::Lines`]), it is `errors: # 1 of 1`.
 //! - Where the number is a count of files, `*` stands in the field: `slaves/*/device/state` ([`Form::CountOf`]).
 
 use std::borrow::Cow;
@@ -56,6 +57,9 @@ pub enum Words {
     Of(&'static str),
     /// One for each number of the ranges in this file: `1,3-5`.
     Ranges(&'static str),
+    /// One for each line of this file that begins with a name and a number, below this heading; without a heading for each line of
+    /// the file.
+    Lines(&'static str, &'static str),
     /// One for each file of this pattern: `ch#_ce_count`, `slaves/*`. What the wildcard stands for is the word, and stands for `#` in
     /// the names of files.
     Files(&'static str),
@@ -105,11 +109,15 @@ pub enum Form {
     ThousandsIfQuick,
     /// 1 if the value is this word in capitals or small letters, 0 if it is another one.
     Is(&'static str),
+    /// The number of the word that the value is.
+    OneOf(&'static [(&'static str, i8)]),
     /// 0 if the value is 1, and 1 if it is 0.
     IsNot,
     /// What bcache has shortened for people to read: `20.4G`, `1.1M/sec`. What stands after the point is no decimal fraction, but a
     /// number of 10.24ths.
     Short,
+    /// What bcachefs has rounded for people to read: `2.05G`. The prefixes are binary ones, and the fraction is decimal.
+    Rounded,
     /// How many bytes of the devices a byte takes in the mode that the folder is called by ([`copies`]); the field's files are the
     /// devices.
     Copies,
@@ -156,12 +164,17 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
         },
         Form::IsWord | Form::One | Form::Is(_) if value.is_empty() => return Err(Fault::Malformed),
         Form::Is(name) => i128::from(value.eq_ignore_ascii_case(name.as_bytes())),
+        Form::OneOf(words) => {
+            let known = words.iter().find(|(word, _)| word.as_bytes() == value);
+            i128::from(known.ok_or(Fault::Malformed)?.1)
+        }
         Form::IsNot => match value {
             b"0" => 1,
             b"1" => 0,
             _ => return Err(Fault::Malformed),
         },
         Form::Short => shortened(value)?,
+        Form::Rounded => rounded(value)?,
         // Whoever counts says the number.
         Form::CountOf(_) | Form::CountOfOthers(_) | Form::Copies => signed(value)?,
         Form::One => 1,
@@ -172,7 +185,7 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
     } else if number < 0 {
         return Err(Fault::Malformed);
     } else {
-        u64::try_from(number).is_ok_and(|number| number.checked_mul(entry.multiplier).is_some())
+        u64::try_from(number).is_ok_and(|number| number.checked_mul(entry.multiplier.get()).is_some())
     };
     if fits { Ok(Some(number)) } else { Err(Fault::OutOfRange) }
 }
@@ -211,6 +224,26 @@ fn shortened(value: &[u8]) -> Result<i128, Fault> {
     // 1 / 10.24 of a unit is 100 / 1,024 of it.
     let number = i128::from(whole) * unit + i128::from(rest) * 100 * (unit / 1_024);
     Ok(if is_negative { -number } else { number })
+}
+
+/// The most digits after the point: the kernel prints two.
+const FRACTION_DIGITS_MAX: usize = 9;
+
+/// What the kernel's `prt_human_readable_u64` prints.
+fn rounded(value: &[u8]) -> Result<i128, Fault> {
+    let unit = value.last().and_then(|last| b"kMGTPE".iter().position(|unit| unit == last));
+    let Some(unit) = unit else { return number::digits(value).map(i128::from) };
+    let digits = &value[..value.len() - 1];
+    let (whole, fraction) = match digits.iter().position(|&byte| byte == b'.') {
+        Some(point) => (&digits[..point], &digits[point + 1..]),
+        None => (digits, &b"0"[..]),
+    };
+    if fraction.len() > FRACTION_DIGITS_MAX {
+        return Err(Fault::Malformed);
+    }
+    let unit = 1_i128 << (10 * (unit + 1));
+    let part = i128::from(number::digits(fraction)?) * unit / 10_i128.pow(fraction.len() as u32);
+    Ok(i128::from(number::digits(whole)?) * unit + part)
 }
 
 /// The numbers of ranges such as `1,3-5`, as words; what is no range is left out.
@@ -347,11 +380,22 @@ mod tests {
             (Form::Is("online"), "ONLINE", "1"),
             (Form::Is("online"), "DEGRADED", "0"),
             (Form::Is("online"), "", "malformed"),
+            (Form::OneOf(&[("off", 0), ("on", 3)]), "on", "3"),
+            (Form::OneOf(&[("off", 0), ("on", 3)]), "o", "malformed"),
             (Form::IsNot, "0", "1"),
             (Form::IsNot, "1", "0"),
             (Form::IsNot, "2", "malformed"),
             (Form::Short, "512", "512"),
             (Form::Short, "20.4G", "21894266880"),
+            (Form::Rounded, "720", "720"),
+            (Form::Rounded, "2.05G", "2201170739"),
+            (Form::Rounded, "115k", "117760"),
+            (Form::Rounded, "16.0E", "too_large"),
+            (Form::Rounded, "1.G", "malformed"),
+            (Form::Rounded, ".1G", "malformed"),
+            (Form::Rounded, "1.0000000001G", "malformed"),
+            (Form::Rounded, "G", "malformed"),
+            (Form::Rounded, "-1k", "malformed"),
             (Form::Short, "1.1M/sec", "1150976"),
             (Form::Short, "-1k", "malformed"),
             (Form::Short, ".k", "malformed"),
@@ -443,7 +487,9 @@ mod tests {
         }
     }
 
-    const FORMS: [Form; 12] = [
+    const FORMS: [Form; 14] = [
+        Form::OneOf(&[("x", 1)]),
+        Form::Rounded,
         Form::Is("x"),
         Form::IsNot,
         Form::Short,

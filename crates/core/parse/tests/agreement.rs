@@ -18,7 +18,9 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
     let stand_in = match file.name {
         "uname" => "sysname=Linux\nrelease=6.18.44\nversion=#1 SMP @0\nmachine=x86_64\nnodename=n17\n",
         "dmi" => "bios_date=04/12/2021\nboard_name=07PXPY\nproduct_sku=SKU=0;Model=R6515\n",
-        "os" => "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID='12'\n# 1=2\n",
+        "os" => {
+            "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID='12'\n# 1=2\nSUPPORT_END=2028-06-30\n"
+        }
         "filesystem" => {
             "* left_out=0\nmountpoint / device=/dev/sda1 fstype=ext4 read_only=0 error=0 size=1000 free=500 available=400 \
              files=64 files_free=60\nmountpoint /a\\040b device=server:/x fstype=nfs4 read_only=1 error=0 size=9000 free=10 \
@@ -31,7 +33,9 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         "cpu/throttle" => {
             "core 0 package=0 core_throttles=3\ncore 0 package=1 core_throttles=41\npackage 0 package_throttles=5\n"
         }
-        "timex" => "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n",
+        "timex" => {
+            "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\ntime_zone CET zone_offset=3600\n"
+        }
         "hung_tasks" => "17\n",
         "net/snmp" => {
             "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoMin MaxConn ActiveOpens OutSegs\nTcp: 200 -1 84 7001\n"
@@ -70,6 +74,7 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         "processes" => {
             "* count=92 threads=140 short_lived=7 look_period=1000 left_out=0\nprogram sh cpu=12 memory=4096 count=2\n"
         }
+        "logins" => "* users=2 sessions=13\n",
         "textfile" => {
             "error 0\nmtime 1441205977 /a b.prom\nhelp x_total Of x.\ncounter x_total{a=\"1\"} 1.5\nuntyped y 7.0\n"
         }

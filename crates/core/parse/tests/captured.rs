@@ -66,7 +66,8 @@ fn every_number_that_is_read_is_in_the_text() {
                 let Some(Reading::Present(value)) = parser.reading(slot) else { continue };
                 present += 1;
                 let is_sum = &*series.metric.name == "disk.ios" || file.path == "proc/net/stat/nf_conntrack";
-                let as_printed = [1, 512, 1_024]
+                let page = rustix::param::page_size() as u64;
+                let as_printed = [1, 512, 1_024, page]
                     .iter()
                     .any(|step| value.is_multiple_of(*step) && printed.contains(&(value / step)));
                 assert!(is_sum || as_printed, "{}: {series} is {value}", host.display());

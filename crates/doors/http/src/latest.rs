@@ -147,7 +147,7 @@ fn of_one_node(app: &App, mut snapshot: Snapshot, has_all: bool) -> Exposed {
     if has_all {
         let time = Arc::new(exposed::time_metric());
         for (_, samples) in &mut snapshot.nodes {
-            samples.extend(exposed::time_sample(&time, samples));
+            exposed::add_time(&time, samples);
         }
     }
     Exposed::Node(snapshot)

@@ -35,7 +35,9 @@ pub(crate) async fn snapshot(
         let mut samples = samples.remove(&status.node).filter(|_| status.up).unwrap_or_default();
         let reading = Reading::Present(u64::from(status.up));
         let series = Series { metric: up.clone(), instance: None };
-        samples.extend(has_all.then(|| exposed::time_sample(&time, &samples)).flatten());
+        if has_all {
+            exposed::add_time(&time, &mut samples);
+        }
         samples.push(Sample { series, reading, stamp: Stamp { boot: Nanos(0), real_offset: 0 } });
         (status.node.clone(), samples)
     });

@@ -65,7 +65,7 @@ impl Chosen {
         }
         let can_be = |metric: &&Arc<Metric>| {
             is_named(&metric.exposition.name)
-                && metric.exposition.name != exposed::UP
+                && !exposed::is_of_rows(&metric.exposition.name)
                 && has_fixed(metric, matchers)
         };
         let metrics: Vec<&Arc<Metric>> = known.metrics.iter().filter(can_be).collect();

@@ -17,6 +17,7 @@ use crate::interval::{Interval, intervals};
 use crate::listing;
 use crate::nodes::Known;
 use crate::rows::Group;
+use crate::values::Form;
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -194,7 +195,8 @@ pub(crate) fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl 
     let names: Vec<&Matcher> = matchers.iter().filter(|matcher| matcher.name == METRIC_NAME).collect();
     move |metric| {
         let name = chosen.form.name(metric);
-        name != exposed::UP && names.iter().all(|matcher| matcher.matches(name))
+        let is_made = chosen.form == Form::Exposed && exposed::is_of_rows(name);
+        !is_made && names.iter().all(|matcher| matcher.matches(name))
     }
 }
 

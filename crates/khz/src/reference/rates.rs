@@ -47,6 +47,7 @@ fn reason(file: &KernelFile) -> String {
             "many files: as often as the base lane, within its budget".to_owned()
         }
         Some(Subject::Clock) => "the kernel's own view of the clock changes slowly".to_owned(),
+        Some(Subject::Logins) => "users come and go slowly, and each session may be a file".to_owned(),
         Some(Subject::TextFiles) => "programs write such files once a minute at most".to_owned(),
         Some(_) => {
             "a file server or a driver may not answer, so a thread of its own reads it; it changes slowly"

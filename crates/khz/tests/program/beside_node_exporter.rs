@@ -12,12 +12,8 @@ const MISSING: &[(&str, &str)] = &[
     ("node_disk_info", "node_exporter 1.5 does not say whether a disk rotates"),
     ("node_exporter_build_info", "about node_exporter itself"),
     ("node_network_speed_bytes", "node_exporter shows -125000 where the speed is not known, khz nothing"),
-    ("node_os_version", "a version as a number"),
     ("node_scrape_collector_duration_seconds", "about node_exporter itself; khz has khz_source_..."),
     ("node_scrape_collector_success", "about node_exporter itself; khz has khz_source_..."),
-    ("node_sockstat_TCP_mem_bytes", "the same as node_sockstat_TCP_mem, in bytes"),
-    ("node_sockstat_UDP_mem_bytes", "the same as node_sockstat_UDP_mem, in bytes"),
-    ("node_time_zone_offset_seconds", "not read"),
 ];
 
 /// Labels without values are no labels to Prometheus.

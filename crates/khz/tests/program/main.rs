@@ -24,6 +24,7 @@ mod link;
 mod live;
 mod memory;
 mod node_exporter;
+mod node_exporter_full;
 mod node_exporters_fixtures;
 mod parquet;
 mod past;

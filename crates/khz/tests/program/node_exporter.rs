@@ -17,6 +17,11 @@ impl NodeExporter {
         Ok(NodeExporter(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?, address))
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> &str {
+        &self.1
+    }
+
     pub fn metrics(&self) -> String {
         let url = format!("http://{}/metrics", self.1);
         let mut text = String::new();

@@ -19,7 +19,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// What a khz has beside these files.
-const OTHERS: [&str; 3] = ["khz_", "node_load", "node_time_seconds"];
+const OTHERS: [&str; 4] = ["khz_", "node_load", "node_time_seconds", "process_"];
 
 /// The times of files: their paths and times are not those of the fixtures.
 const TIMES: &str = "node_textfile_mtime_seconds";

@@ -21,6 +21,7 @@ use crate::handler_cost::HandlerCost;
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
 use crate::lane_set::{LaneSet, Places, places};
+use crate::own_files::OwnFiles;
 use crate::own_memory::OwnMemory;
 use crate::page::Page;
 use crate::plan::Plan;
@@ -83,6 +84,7 @@ pub(crate) struct Gatherer {
     cost: Cost,
     renewal: Renewal,
     memory: OwnMemory,
+    open_files: OwnFiles,
     /// The ticks at which some lane was due.
     ticks: u64,
     requests: u64,
@@ -136,6 +138,7 @@ impl Gatherer {
             cost: Cost::new(clock::boot()),
             renewal,
             memory: OwnMemory::new(),
+            open_files: OwnFiles::new(),
             ticks: 0,
             requests: 0,
             request_gathers: 0,
@@ -635,6 +638,10 @@ impl Gatherer {
             Some(self.cost.slowdown),
             Some(self.requests + self.asked.questions.load(Ordering::Relaxed)),
             Some(self.request_gathers + self.asked.gathers()),
+            Some(now.real().0),
+            memory.map(|m| m.addresses),
+            self.open_files.count(now.boot),
+            self.open_files.max,
         ];
         let (files, own) = self.sources.split_at_mut(index);
         let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };

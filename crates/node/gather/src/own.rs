@@ -1,10 +1,10 @@
 //! The agent's own numbers, as metrics like all others: the work and the cost of each source, lane and channel, and of
-//! the process. Other parts of the program add theirs as tallies.
+//! the process; and the clock by which it gathers. Other parts of the program add theirs as tallies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::{Absence, Instance, Metric, Nanos, Reading, Series, Unit};
+use khz_model::{Absence, Instance, Metric, Nanos, Reading, Series, Unit, exposed};
 use khz_parse::Entry;
 use khz_parse::entry::{counter, gauge};
 
@@ -31,7 +31,7 @@ pub struct Tally {
     pub count: Arc<AtomicU64>,
 }
 
-/// The metrics of the process, in slot order.
+/// The metrics of the process and the clock, in slot order.
 static PROCESS: &[Entry] = &[
     counter("khz.process.cpu", "CLOCK_PROCESS_CPUTIME_ID", Unit::Seconds, "CPU time of the whole process.")
         .steps(9)
@@ -64,6 +64,31 @@ static PROCESS: &[Entry] = &[
         .exposed("khz_merge_requests_total", &[]),
     counter("khz.merge.gathers", "gathers", Unit::Count, "Gathers made to answer them; the rest was shared.")
         .exposed("khz_merge_gathers_total", &[]),
+    gauge(exposed::TIME_OWN, "CLOCK_REALTIME", Unit::Seconds, exposed::TIME_HELP)
+        .steps(9)
+        .exposed(exposed::TIME, &[]),
+    // The names that Prometheus' own libraries give a process.
+    gauge(
+        "khz.process.addresses",
+        "size",
+        Unit::Bytes,
+        "Addresses that the process may use, most of them without memory.",
+    )
+    .exposed("process_virtual_memory_bytes", &[]),
+    gauge(
+        "khz.process.open_files",
+        "/proc/self/fd",
+        Unit::Count,
+        "Files that the process has open (Linux 6.2).",
+    )
+    .exposed("process_open_fds", &[]),
+    gauge(
+        "khz.process.open_files_max",
+        "RLIMIT_NOFILE",
+        Unit::Count,
+        "How many files the process may have open.",
+    )
+    .exposed("process_max_fds", &[]),
 ];
 
 /// The metrics of each source, in slot order from the source's first slot.
@@ -163,7 +188,7 @@ pub(crate) type SourceNumbers = [Option<u64>; 9];
 /// The current numbers of one lane; `None` if it has no such number: an on-demand lane has no period.
 pub(crate) type LaneNumbers = [Option<u64>; 6];
 /// The current numbers of the process; `None` if the kernel did not give them.
-pub(crate) type ProcessNumbers = [Option<u64>; 9];
+pub(crate) type ProcessNumbers = [Option<u64>; 13];
 
 /// What comes and goes, and has numbers of its own.
 #[derive(Clone, Copy, PartialEq)]
@@ -407,7 +432,7 @@ mod tests {
     #[test]
     fn slots_of_lanes_and_channels_that_are_gone_are_given_back_and_the_others_keep_their_numbers() {
         let mut own = OwnNumbers::new(&["stat", "meminfo"], Vec::new());
-        own.begin([Some(7); 9], S);
+        own.begin([Some(7); 13], S);
         own.source(1, [Some(5); 9]);
         let fixed = own.readings.schema.len();
         for n in 0..30 {
@@ -419,7 +444,7 @@ mod tests {
             Arc::ptr_eq(&series[fixed].metric, &series[fixed + PER_HANDLER.len()].metric),
             "channels share their metrics"
         );
-        own.begin([Some(7); 9], Nanos(40 * S.0));
+        own.begin([Some(7); 13], Nanos(40 * S.0));
         own.source(1, [Some(5); 9]);
         own.lane(&name("base"), [Some(9); 6]);
         own.handler(&name("c4"), [44, 0, 0, 0], 0);

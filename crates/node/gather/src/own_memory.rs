@@ -17,13 +17,15 @@ pub(crate) struct OwnMemory {
     read: Option<(Nanos, Option<Resident>)>,
 }
 
-/// The resident memory in bytes.
+/// The memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resident {
     /// The process's own memory: heap, stacks, and other pages that it wrote.
     pub anon: u64,
     /// Mapped files and shared memory: the program itself, libraries, the rings.
     pub shared: u64,
+    /// All addresses that the process may use.
+    pub addresses: u64,
 }
 
 impl OwnMemory {
@@ -50,9 +52,10 @@ impl OwnMemory {
 
 /// Parses `size resident shared text lib data dt`, in pages.
 fn parse(text: &[u8], page_size: u64) -> Option<Resident> {
-    let mut words = text.split(|&b| b == b' ').skip(1).map(khz_parse::number::digits);
-    let (resident, shared) = (words.next()?.ok()?, words.next()?.ok()?);
-    Some(Resident { anon: resident.saturating_sub(shared) * page_size, shared: shared * page_size })
+    let mut words = text.split(|&b| b == b' ').map(khz_parse::number::digits);
+    let (size, resident, shared) = (words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?);
+    let anon = resident.saturating_sub(shared);
+    Some(Resident { anon: anon * page_size, shared: shared * page_size, addresses: size * page_size })
 }
 
 #[cfg(test)]
@@ -62,7 +65,8 @@ mod tests {
     #[test]
     fn anonymous_memory_is_what_is_resident_and_not_shared() {
         let said = parse(b"7430 1690 1400 3000 0 900 0\n", 4_096);
-        assert_eq!(said, Some(Resident { anon: 290 * 4_096, shared: 1_400 * 4_096 }));
+        let expected = Resident { anon: 290 * 4_096, shared: 1_400 * 4_096, addresses: 7_430 * 4_096 };
+        assert_eq!(said, Some(expected));
         assert_eq!(parse(b"7430 x 1400", 4_096), None);
         assert_eq!(parse(b"", 4_096), None);
     }

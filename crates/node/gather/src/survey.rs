@@ -10,6 +10,7 @@ mod file_systems;
 mod folder;
 mod interfaces;
 mod line;
+mod logins;
 #[cfg(test)]
 mod looks;
 mod processes;
@@ -39,6 +40,7 @@ pub use control_groups::{
 use course::{Abandoned, Course};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
+pub use logins::{SESSIONS_MAX, UTMP_BYTES_MAX};
 use processes::Processes;
 pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
 pub use settings::SurveySettings;
@@ -172,6 +174,7 @@ impl Survey {
             Subject::Disks => disks::survey(course, &root),
             Subject::Sensors => sensors::survey(course, &root, &trees),
             Subject::ControlGroups => control_groups.survey(course, &root),
+            Subject::Logins => logins::survey(course, &root),
             Subject::Processes => processes.survey(course),
             Subject::TextFiles => text_files.survey(course),
             Subject::Tree(name) => trees.survey(course, &root, name),

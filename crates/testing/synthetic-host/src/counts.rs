@@ -96,6 +96,10 @@ const SOCKETS: &[Name] = &[
     ("FRAG", "memory", Some("socket.frag_memory")),
 ];
 
+/// What is there in bytes, too.
+const IN_BYTES: &[(&str, &str)] =
+    &[("socket.tcp_memory_pages", "socket.tcp_memory"), ("socket.udp_memory_pages", "socket.udp_memory")];
+
 const SOCKETS6: &[Name] = &[
     ("TCP6", "inuse", Some("socket.tcp6_in_use")),
     ("UDP6", "inuse", Some("socket.udp6_in_use")),
@@ -192,9 +196,13 @@ impl KernelFile for Counts {
     }
 
     fn truth(&self) -> Vec<Truth> {
+        let page = rustix::param::page_size() as u64;
         let truth = |(&(_, _, metric), &value): (&Name, &u64)| {
-            metric.map(|metric| Truth { metric, instance: None, value })
+            let in_bytes = IN_BYTES.iter().find(|(pages, _)| Some(*pages) == metric);
+            let in_bytes = in_bytes.map(|(_, metric)| (*metric, value * page));
+            let found = metric.map(|metric| (metric, value)).into_iter().chain(in_bytes);
+            found.map(|(metric, value)| Truth { metric, instance: None, value })
         };
-        self.names.iter().zip(&self.values).filter_map(truth).collect()
+        self.names.iter().zip(&self.values).flat_map(truth).collect()
     }
 }

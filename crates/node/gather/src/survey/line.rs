@@ -5,7 +5,7 @@ use khz_model::instance::shortened;
 use khz_parse::Entry;
 use khz_parse::columns::{Place, word_at};
 use khz_parse::survey::{NO_INSTANCE, NONE, STUCK, UNREADABLE, describe, escape, no_number};
-use khz_parse::tree::{copies, labels_of, number_word, word_of};
+use khz_parse::tree::{copies, file_of, labels_of, number_word, word_of};
 use rustix::io::Errno;
 
 use super::folder::{Folder, why};
@@ -55,7 +55,7 @@ impl Line {
         self.words.push((word_of(entry), value));
     }
 
-    /// Adds what stands at a place of a file.
+    /// Adds what stands at a place of a file. `#` in its line stands for the word of the instance.
     pub fn number_at(
         &mut self,
         folder: &mut Folder,
@@ -64,7 +64,7 @@ impl Line {
         word: &[u8],
     ) {
         let mut value = Vec::new();
-        match folder.text(file).map(|text| word_at(text, place)) {
+        match folder.text(file).map(|text| word_at(text, &file_of(place.line, word), place)) {
             Ok(Ok(Some(found))) => number_word(entry, found, word, &mut value),
             Ok(Ok(None)) => value.extend(NONE.bytes()),
             Ok(Err(fault)) => value.extend(no_number(fault).bytes()),

@@ -1,16 +1,21 @@
-//! Asks the kernel how well its clock is kept: adjtimex(2), which changes nothing.
+//! Asks the kernel how well its clock is kept (adjtimex(2), which changes nothing), and the C library how far the local time is ahead.
 
-#![allow(unsafe_code, reason = "rustix has no adjtimex")]
+#![allow(unsafe_code, reason = "rustix has no adjtimex, and only the C library knows local time")]
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
+use khz_model::Nanos;
+use khz_parse::clock::{FREQUENCY_PLACES, TIME_ZONE};
+use khz_parse::survey::{NO_INSTANCE, UNREADABLE, escape};
+use khz_parse::tree::word_of;
 use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
 use super::file_systems::is_live;
-use khz_parse::clock::FREQUENCY_PLACES;
+use crate::clock;
 
 /// Makes the text.
 pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
@@ -20,7 +25,63 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
     if !course.begin(b"")? {
         return Ok(Err(Errno::TIMEDOUT));
     }
-    Ok(ask().map(|(state, found)| text(state, &found).into_bytes()))
+    let mut text = match ask() {
+        Ok((state, found)) => text(state, &found),
+        // Some containers forbid it.
+        Err(_) => unreadable(),
+    };
+    text.push_str(&local_time(clock::stamp().real()).map(|zone| zone.line()).unwrap_or_default());
+    Ok(Ok(text.into_bytes()))
+}
+
+/// The same numbers where the kernel does not say them.
+fn unreadable() -> String {
+    let words =
+        khz_parse::clock::FILE.scalars.iter().map(|entry| format!(" {}={UNREADABLE}", word_of(entry)));
+    format!("{NO_INSTANCE}{}\n", words.collect::<String>())
+}
+
+/// Local time.
+#[derive(Debug, PartialEq, Eq)]
+struct Zone {
+    /// The short name that it has now.
+    name: Vec<u8>,
+    /// How many seconds it is ahead of UTC.
+    offset: i64,
+}
+
+impl Zone {
+    fn line(&self) -> String {
+        let mut name = Vec::new();
+        escape(&self.name, &mut name);
+        format!("{TIME_ZONE} {} zone_offset={}\n", String::from_utf8_lossy(&name), self.offset)
+    }
+}
+
+/// The local time at this moment; `None`: it has no name.
+fn local_time(now: Nanos) -> Option<Zone> {
+    let seconds = libc::time_t::try_from(now.0 / Nanos::SECOND.0).ok()?;
+    let mut found = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: it has no arguments. It reads TZ, and this program changes no variable once it has threads.
+    unsafe { tzset() };
+    // SAFETY: both pointers are valid for the call, and the function writes a whole tm when its answer is not null.
+    let found = unsafe {
+        if libc::localtime_r(&raw const seconds, found.as_mut_ptr()).is_null() {
+            return None;
+        }
+        found.assume_init()
+    };
+    if found.tm_zone.is_null() {
+        return None;
+    }
+    // SAFETY: it points to a text that ends with a zero; the C library keeps the names of all zones.
+    let name = unsafe { CStr::from_ptr(found.tm_zone) }.to_bytes().to_vec();
+    (!name.is_empty()).then_some(Zone { name, offset: found.tm_gmtoff })
+}
+
+unsafe extern "C" {
+    /// Looks whether the time zone is another one now.
+    fn tzset();
 }
 
 /// The state of the clock, and what the kernel knows of it.
@@ -65,6 +126,29 @@ fn share(speed: libc::c_long) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn local_time_is_that_of_the_command_date() {
+        let date = |format: &str| {
+            let output = std::process::Command::new("date").arg(format).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        let zone = local_time(clock::stamp().real()).unwrap();
+        let (sign, ahead) = (if zone.offset < 0 { '-' } else { '+' }, zone.offset.abs() / 60);
+        assert_eq!(format!("{sign}{:02}{:02}", ahead / 60, ahead % 60), date("+%z"));
+        assert_eq!(String::from_utf8(zone.name.clone()).unwrap(), date("+%Z"));
+        let zone = Zone { name: b"a b".to_vec(), offset: -3 };
+        assert_eq!(zone.line(), "time_zone a\\040b zone_offset=-3\n");
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_answer_each_number_is_unreadable() {
+        let mut parser = khz_parse::Parser::new(&khz_parse::clock::FILE);
+        parser.advance_with(unreadable().as_bytes());
+        assert_eq!(parser.faults(), []);
+        let unreadable = Some(khz_model::Reading::Failed(khz_model::Fault::Unreadable));
+        assert!((0..khz_parse::clock::FILE.scalars.len()).all(|slot| parser.reading(slot) == unreadable));
+    }
 
     #[test]
     fn the_kernel_answers_and_microseconds_become_nanoseconds() {

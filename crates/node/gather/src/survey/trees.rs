@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::{Nanos, ValueType};
-use khz_parse::columns::rest_at;
+use khz_parse::columns::{names_under, rest_at};
 use khz_parse::tree::{Branch, Form, Part, Words, file_of, fits, numbers_of, place_of};
 use khz_parse::{Entry, Group, KnownFiles, Subject};
 use rustix::io::Errno;
@@ -154,6 +154,10 @@ impl Trees {
                 // One more than there is room for, so that it is counted as left out.
                 Words::Ranges(file) => {
                     numbers_of(folder.value(file).unwrap_or_default()).take(TREE_INSTANCES_MAX + 1).collect()
+                }
+                Words::Lines(file, heading) => {
+                    let names = folder.text(file).map(|text| names_under(text, heading)).unwrap_or_default();
+                    names.into_iter().take(TREE_INSTANCES_MAX + 1).map(<[u8]>::to_vec).collect()
                 }
                 Words::Files(pattern) => {
                     let found = folder.matches(pattern).unwrap_or_default();

@@ -79,6 +79,7 @@ pub(super) fn named(subject: Subject) -> &'static str {
         Subject::Disks => "disks",
         Subject::Sensors => "sensors",
         Subject::ControlGroups => "control groups",
+        Subject::Logins => "users that are logged in",
         Subject::Processes => "processes",
         Subject::TextFiles => "files of numbers (*.prom)",
         Subject::Tree(name) => name,

@@ -291,6 +291,52 @@ fn what_is_not_there_is_off_where_that_is_what_it_means() {
         printed(&root.parse("selinux")),
         ["selinux.enabled Present(1)", "selinux.enforcing Present(0)"]
     );
+    for (text, expected) in [
+        ("# SELINUX=a\nSELINUX=permissive\nSELINUXTYPE=targeted\n", "Present(0)"),
+        ("SELINUX=disabled", "Present(18446744073709551615)"),
+        ("SELINUX=on", "Failed(Malformed)"),
+    ] {
+        root.write("etc/selinux/config", text);
+        let found = root.parse("selinux");
+        let slot = found.schema().slot("selinux.configured", None).unwrap();
+        assert_eq!(format!("{:?}", found.reading(slot as usize).unwrap()), expected);
+    }
+    fs::remove_dir_all(root.0.join("sys/fs/selinux")).unwrap();
+    assert_eq!(printed(&root.parse("selinux")), ["selinux.enabled Present(0)"]);
+}
+
+#[test]
+fn lines_below_a_heading_are_instances() {
+    let root = Root::new("lines");
+    let set = "sys/fs/bcachefs/a-1";
+    root.write(&format!("{set}/btree_cache_size"), "2.05G\n");
+    root.write(&format!("{set}/errors"), "bad_sum   2\t17\nno name\n: 4\nodd=1 5 1\n");
+    root.write(
+        &format!("{set}/compression_stats"),
+        "type   compressed  uncompressed\nlz4    1.5k   3.00k  1k\ngzip: 7\n",
+    );
+    root.write(&format!("{set}/counters/fsync"), "since mount:    1\nsince filesystem creation: 3\n");
+    root.write(&format!("{set}/dev-4/io_done"), "read:\nsb    :   8\nuser  :16\nwrite:\nsb    :   9\n");
+    root.write(&format!("{set}/dev-4/label"), "");
+    let found = printed(&root.parse("bcachefs"));
+    for expected in [
+        "bcachefs.mounted[a-1] Present(1)",
+        "bcachefs.tree_memory[a-1] Present(2201170739)",
+        "bcachefs.errors[a-1,error_type=bad_sum] Present(2)",
+        "bcachefs.errors[a-1,error_type=odd%3D1] Present(5)",
+        "bcachefs.compressed[a-1,algorithm=lz4] Present(1536)",
+        "bcachefs.uncompressed[a-1,algorithm=lz4] Present(3072)",
+        "bcachefs.compressed[a-1,algorithm=gzip] Failed(Malformed)",
+        "bcachefs.fsync[a-1] Present(3)",
+        "bcachefs.read[a-1,data_type=sb,device=4] Present(8)",
+        "bcachefs.read[a-1,data_type=user,device=4] Present(16)",
+        "bcachefs.written[a-1,data_type=sb,device=4] Present(9)",
+    ] {
+        assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
+    }
+    // The other counters of this kernel.
+    let there = found.iter().filter(|line| !line.ends_with("Absent(NoField)")).count();
+    assert_eq!(there, 12, "{found:?}");
 }
 
 #[test]
@@ -385,13 +431,18 @@ proptest! {
         root.write("sys/class/net/bonding_masters", &values[3]);
         root.write("sys/devices/system/cpu/isolated", &values[4]);
         root.write("sys/fs/selinux/enforce", &values[5]);
-        let trees = ["xfs", "zfs", "bcache", "btrfs", "dmmultipath", "selinux"];
+        root.write("etc/selinux/config", [b"SELINUX=", &values[0][..]].concat());
+        root.write("sys/fs/bcachefs/a-b/btree_cache_size", &values[1]);
+        root.write("sys/fs/bcachefs/a-b/counters/fsync", [b"since filesystem creation: ", &values[2][..]].concat());
+        let trees = ["xfs", "zfs", "bcache", "bcachefs", "btrfs", "dmmultipath", "selinux"];
         for tree in ["infiniband", "power_supply", "thermal_zone", "hwmon"].into_iter().chain(trees) {
             let parser = root.parse(tree);
             prop_assert_eq!(parser.faults(), []);
         }
         // The same word twice is the same instance twice.
-        for tree in ["bonding", "cpu/isolated"] {
+        root.write("sys/fs/bcachefs/a-b/errors", &values[3]);
+        root.write("sys/fs/bcachefs/a-b/dev-0/io_done", [b"read:\na:1\n", &values[4][..]].concat());
+        for tree in ["bonding", "cpu/isolated", "bcachefs"] {
             let _ = root.bytes(tree);
         }
     }

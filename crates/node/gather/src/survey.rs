@@ -17,6 +17,7 @@ mod processes;
 mod processors;
 mod sensors;
 mod settings;
+mod text_churn;
 mod text_files;
 mod time_service;
 mod trees;

@@ -20,6 +20,8 @@ use rustix::io::Errno;
 use super::Answer;
 use super::course::{Abandoned, Course};
 use super::folder::names_of_files;
+use super::text_churn::TextChurn;
+use crate::clock;
 
 /// The most files that are read. A program that writes such files has one of them.
 pub const TEXT_FILES_MAX: usize = 256;
@@ -42,7 +44,7 @@ static TAKEN: LazyLock<HashSet<Text>> = LazyLock::new(|| {
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
     folder: PathBuf,
-    latest: Mutex<Latest>,
+    state: Mutex<(Latest, TextChurn)>,
 }
 
 /// The latest survey.
@@ -52,6 +54,8 @@ struct Latest {
     stamps: Vec<(OsString, Stamp)>,
     /// The files beyond [`TEXT_FILES_MAX`].
     beyond: usize,
+    /// A file was left out for want of room for new series: there may be room later.
+    is_crowded: bool,
     text: Vec<u8>,
     /// What was wrong with which file.
     problems: BTreeMap<OsString, String>,
@@ -68,7 +72,7 @@ impl TextFiles {
     /// Those of the folder below the root.
     pub fn new(root: &Path, folder: &Path) -> Self {
         let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        TextFiles { folder, latest: Mutex::default() }
+        TextFiles { folder, state: Mutex::new((Latest::default(), TextChurn::new(clock::boot()))) }
     }
 
     /// Makes the text.
@@ -86,9 +90,11 @@ impl TextFiles {
         names.truncate(TEXT_FILES_MAX);
         let stamps: Vec<(OsString, Stamp)> =
             names.into_iter().map(|name| (name.clone(), self.stamp_of(&name))).collect();
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.text.is_empty() || latest.stamps != stamps || latest.beyond != beyond {
-            let found = self.read_all(course, &stamps, beyond)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (latest, churn) = &mut *state;
+        let is_same = latest.stamps == stamps && latest.beyond == beyond && !latest.is_crowded;
+        if latest.text.is_empty() || !is_same {
+            let found = self.read_all(course, &stamps, beyond, churn)?;
             if beyond > 0 && latest.beyond == 0 {
                 let folder = self.folder.display();
                 tracing::warn!(
@@ -114,6 +120,7 @@ impl TextFiles {
         course: &mut Course<'_>,
         stamps: &[(OsString, Stamp)],
         beyond: usize,
+        churn: &mut TextChurn,
     ) -> Result<Latest, Abandoned> {
         let (mut texts, mut room, mut problems) = (Vec::new(), TEXT_FILES_BYTES_MAX, BTreeMap::new());
         for (name, _) in stamps {
@@ -131,19 +138,21 @@ impl TextFiles {
             }
         }
         let (mut times, mut numbers) = (Vec::new(), Numbers::default());
+        churn.begin(clock::boot());
         for (name, text, mtime) in &texts {
-            match numbers.add(&kernel_text(name.as_encoded_bytes()), text) {
+            match numbers.add(&kernel_text(name.as_encoded_bytes()), text, churn) {
                 Ok(()) => {
                     write_mtime(*mtime, self.folder.join(name).as_os_str().as_encoded_bytes(), &mut times)
                 }
                 Err(problem) => drop(problems.insert((*name).clone(), problem)),
             }
         }
+        let is_crowded = churn.end();
         let (mut error, mut text) = (String::new(), String::new());
         write_error(!problems.is_empty() || beyond > 0, &mut error);
         numbers.families.iter().for_each(|family| write_family(family, &mut text));
         let text = [error.as_bytes(), &times, text.as_bytes()].concat();
-        Ok(Latest { stamps: Vec::new(), beyond, text, problems })
+        Ok(Latest { stamps: Vec::new(), beyond, is_crowded, text, problems })
     }
 }
 
@@ -184,7 +193,7 @@ struct Numbers<'a> {
 
 impl<'a> Numbers<'a> {
     /// Adds the numbers of a file, or none of them.
-    fn add(&mut self, file: &str, text: &'a str) -> Result<(), String> {
+    fn add(&mut self, file: &str, text: &'a str, churn: &mut TextChurn) -> Result<(), String> {
         let found = families(text).map_err(|error| error.to_string())?;
         let count: usize = found.iter().map(|family| family.samples.len()).sum();
         if self.seen.len() + count > TEXT_FILE_SERIES_MAX {
@@ -193,7 +202,7 @@ impl<'a> Numbers<'a> {
             ));
         }
         let (mut new_places, mut new) = (HashMap::new(), HashSet::new());
-        let mut places = Vec::with_capacity(found.len());
+        let (mut places, mut named) = (Vec::with_capacity(found.len()), Vec::with_capacity(count));
         for family in &found {
             let metric = self.free_name(family)?;
             let next = self.families.len() + new_places.len();
@@ -208,6 +217,7 @@ impl<'a> Numbers<'a> {
             for sample in &family.samples {
                 let series =
                     series(family, sample).map_err(|error| format!("line {}: {error}", sample.line))?;
+                named.push((family.name, series.instance.clone()));
                 let one = (place, series.instance);
                 if self.seen.contains(&one) || !new.insert(one) {
                     return Err(format!(
@@ -216,6 +226,11 @@ impl<'a> Numbers<'a> {
                     ));
                 }
             }
+        }
+        if !churn.take(named.iter().map(|(name, instance)| (*name, instance.as_ref()))) {
+            return Err(format!(
+                "its labels change too often: files may bring {TEXT_FILE_SERIES_MAX} new series in 5 minutes"
+            ));
         }
         for (family, place) in found.into_iter().zip(places) {
             match self.families.get_mut(place) {

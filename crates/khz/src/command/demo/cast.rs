@@ -18,6 +18,8 @@ pub struct Cast {
     pub job: Range<usize>,
     /// The nodes of the other job, which write much at a time.
     pub writers: Range<usize>,
+    /// Nodes that nobody uses: most of the others. A node that is idle is not odd where many are.
+    pub free: Range<usize>,
     /// The node of the job that becomes slow.
     pub slow: usize,
     /// The node that loses its memory.
@@ -41,6 +43,7 @@ impl Cast {
             // The last place stands for the one that is taken.
             dying: if dying == leaking { others.end - 1 } else { dying },
             leaking,
+            free: others.start..others.start + (others.len() * 2).div_ceil(3),
             job,
             writers,
         }

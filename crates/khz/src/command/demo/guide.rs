@@ -1,19 +1,20 @@
 //! The tour on the terminal: a line when something happens, with what to click and what to type, and a line when an alert fires.
 //! It makes nothing happen.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use khz_http::{Stop, Tour};
+use khz_model::fold::fold;
 use khz_rules::{AlertState, Board};
 
 /// Pause between two checks of what is due.
 const CHECK: Duration = Duration::from_millis(200);
-/// Alerts that are told one by one; the page and `khz alerts` have all.
-const ALERTS_TOLD_MAX: usize = 64;
+/// Alerts that are told; the page and `khz alerts` have all.
+const ALERTS_TOLD_MAX: usize = 4_096;
 
 /// What the lines need.
 pub struct Guide {
@@ -53,16 +54,20 @@ impl Guide {
         )
     }
 
-    /// Alerts that fire for the first time.
+    /// Alerts that fire for the first time: a line for each rule, with the nodes.
     fn tell_alerts(&self, told: &mut HashSet<(String, String)>, now: Duration) {
         let standing = self.rules.standing();
         let alerts = standing.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
+        let mut new: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for alert in alerts.filter(|alert| alert.state == AlertState::Firing) {
             let label = |name: &str| alert.labels.get(name).to_owned();
-            let key = (label(khz_rules::ALERT_NAME), label("instance"));
-            if told.len() < ALERTS_TOLD_MAX && told.insert(key.clone()) {
-                say(&format!("{}  alert {} fires: {}", clock(now), key.0, key.1));
+            let (rule, node) = (label(khz_rules::ALERT_NAME), label("instance"));
+            if told.len() < ALERTS_TOLD_MAX && told.insert((rule.clone(), node.clone())) {
+                new.entry(rule).or_default().push(node);
             }
+        }
+        for (rule, nodes) in new {
+            say(&format!("{}  alert {rule} fires: {}", clock(now), fold(&nodes)));
         }
     }
 }

@@ -9,8 +9,9 @@ use khz_simulate::{Fault, FaultEnd, FaultKind, Faults, Job};
 
 use super::cast::Cast;
 
-/// The recordings that the nodes play; the numbers of two of them follow.
+/// The recordings that the nodes play; their numbers follow.
 pub const WORKLOADS: [&str; 3] = ["idle", "compile", "netcopy"];
+const IDLE: usize = 0;
 const COMPILE: usize = 1;
 const NETCOPY: usize = 2;
 
@@ -59,10 +60,11 @@ impl Tempo {
 }
 
 fn jobs(cast: &Cast, period: Nanos) -> Vec<Job> {
-    let nodes = |names: &str| of_nodes(names);
+    let job = |numbers, workload, period| Job { nodes: of_nodes(&cast.names(numbers)), workload, period };
     vec![
-        Job { nodes: nodes(&cast.names(&cast.job)), workload: COMPILE, period: period.min(JOB_PERIOD) },
-        Job { nodes: nodes(&cast.names(&cast.writers)), workload: NETCOPY, period },
+        job(&cast.job, COMPILE, period.min(JOB_PERIOD)),
+        job(&cast.writers, NETCOPY, period),
+        job(&cast.free, IDLE, period),
     ]
 }
 
@@ -91,6 +93,7 @@ fn faults(cast: &Cast, tempo: Tempo) -> Faults {
 fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
     let (slow, leaking, dying) = (cast.name(cast.slow), cast.name(cast.leaking), cast.name(cast.dying));
     let (job, writers) = (cast.names(&cast.job), cast.names(&cast.writers));
+    let peers = cast.job.len() - 1;
     let dies = AILS.0 + AILS.1;
     let stop = |at, title: &str, text: &str, view: &str, command: &str| Stop {
         at: tempo.time(at),
@@ -103,14 +106,16 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
         stop(
             0,
             &format!("{job} run one job, ten rows a second"),
-            "A tile is a node, its colour how busy it is. The others idle, or work on something of their own.",
+            "A tile is a node, its colour how busy it is. Most of the others are free.",
             &format!("find={job}"),
             "nodes",
         ),
         stop(
             SLOWS.0,
             &format!("{slow} of the job becomes slow"),
-            "A hypervisor gives its CPU time to others; its 63 peers wait for it. Which one is it? The darkest tile.",
+            &format!(
+                "A hypervisor gives its CPU time to others, and its {peers} peers wait for it. It has the darkest tile."
+            ),
             &format!("metric=cpu.all.steal&sort=value&find={job}"),
             "query 'topk(3, sum by (instance) (rate(node_cpu_seconds_total{mode=\"steal\"}[30s])))'",
         ),
@@ -161,7 +166,7 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
                 .replace('=', "%3D")
                 .replacen("%3D", "=", 1)
                 .as_str(),
-            "query 'count by (version) (khz_build_info)'",
+            "query 'topk(5, node_load1)'",
         ),
     ]
 }
@@ -210,7 +215,8 @@ mod tests {
         let periods = |period| {
             Script::new(&Cast::new(200, 1), period, 1.0).jobs.iter().map(|job| job.period).collect::<Vec<_>>()
         };
-        assert_eq!(periods(Nanos::SECOND), [Nanos::from_millis(100), Nanos::SECOND]);
-        assert_eq!(periods(Nanos::from_millis(10)), [Nanos::from_millis(10); 2]);
+        let (tenth, hundredth) = (Nanos::from_millis(100), Nanos::from_millis(10));
+        assert_eq!(periods(Nanos::SECOND), [tenth, Nanos::SECOND, Nanos::SECOND]);
+        assert_eq!(periods(hundredth), [hundredth; 3]);
     }
 }

@@ -68,7 +68,8 @@ impl Demo {
         let command = command().unwrap();
         let mut shell = Command::new("sh");
         let pasted = shell.args(["-c", &command]).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
-        assert_eq!(code(&pasted), 0, "{command}: {}", err(&pasted));
+        // 3: a node is down.
+        assert!(matches!(code(&pasted), 0 | 3), "{command}: {}", err(&pasted));
         out(&pasted)
     }
 

@@ -49,6 +49,11 @@ impl Cast {
         }
     }
 
+    /// All nodes.
+    pub fn all(&self) -> Range<usize> {
+        1..self.nodes + 1
+    }
+
     /// The name of a node, as the simulation has it.
     pub fn name(&self, number: usize) -> String {
         let digits = self.nodes.to_string().len();

@@ -115,8 +115,9 @@ pub fn run(flags: &DemoFlags) -> Outcome {
     let place = Place::make()?;
     let failed = |error| Failure::work(format!("cannot write rules: {error}"));
     rules::write(&place.path().join("rules"), flags.speed).map_err(failed)?;
-    let plan = plan(place.path(), &sockets)?;
-    let script = Script::new(&Cast::new(flags.nodes, flags.seed), period, flags.speed);
+    let cast = Cast::new(flags.nodes, flags.seed);
+    let plan = plan(place.path(), &sockets, &cast)?;
+    let script = Script::new(&cast, period, flags.speed);
     let tour = Arc::new(Tour::new(script.stops.clone()));
     let play = Play {
         script,
@@ -180,7 +181,7 @@ fn sockets(asked: Option<SocketAddr>) -> Result<Vec<TcpListener>, Failure> {
 }
 
 /// The plan of the demo's hub: no file, no environment.
-fn plan(place: &Path, sockets: &[TcpListener]) -> Result<Plan, Failure> {
+fn plan(place: &Path, sockets: &[TcpListener], cast: &Cast) -> Result<Plan, Failure> {
     let below = |name: &str| place.join(name).to_string_lossy().into_owned();
     let addresses: Result<Vec<String>, _> =
         sockets.iter().map(|socket| socket.local_addr().map(|address| address.to_string())).collect();
@@ -189,6 +190,8 @@ fn plan(place: &Path, sockets: &[TcpListener]) -> Result<Plan, Failure> {
         ("listen", addresses),
         // Whoever gave an address wants to be reached there, and all that can be read is made up.
         ("insecure", "true".to_owned()),
+        // Who opens the page at once sees a cluster, too.
+        ("nodes", cast.names(&cast.all())),
         ("rules", below("rules")),
         ("state_dir", below("state")),
         ("store", below("store")),

@@ -135,7 +135,9 @@ fn every_fault_is_seen_as_the_tour_says_and_nothing_stays() {
         assert!(line.ends_with(node), "{line}");
     }
     assert!(demo.paste("The storm is over", "").contains("MemoryRunsOut"));
-    until(PATIENCE, "it is back", || demo.paste("is back", "").contains(" up "));
+    let pages = demo.paste("is back", "--json");
+    assert!(pages.contains(&dying), "what was wrong before is known after: {pages}");
+    demo.nodes_are("up", 40);
     demo.paste("That was the tour", "");
 
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", demo.child.id())).unwrap();

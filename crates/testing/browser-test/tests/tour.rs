@@ -111,21 +111,21 @@ fn moving_picture_for_the_documentation() {
         page.wait("tiles have numbers", "khz.known === khz.nodes && document.querySelector('.tour')").await;
         let mut picture = MovingPicture::new(1080, 720);
         film(&page, &mut picture, 5).await;
-        for (stop, frames) in [
-            ("becomes slow", 9),
-            ("leak memory", 9),
-            ("write a checkpoint", 11),
-            (" dies", 7),
-            ("The storm is over", 8),
+        for (stop, look, frames) in [
+            ("becomes slow", "khz.view === 'cluster'", 8),
+            ("leak memory", "khz.view === 'node' && scrollTo(0, 330) === undefined", 9),
+            ("write a checkpoint", "khz.view === 'cluster' && scrollTo(0, 0) === undefined", 9),
+            (" dies", "khz.down > 0", 7),
+            ("The storm is over", "khz.alerts?.firing > 3", 5),
         ] {
-            page.wait(
-                "the stop",
-                &format!("document.querySelector('.tour-title').textContent.includes('{stop}')"),
-            )
-            .await;
+            let is_there = format!("document.querySelector('.tour-title').textContent.includes('{stop}')");
+            page.wait("the stop", &is_there).await;
             page.click(".tour-link").await;
+            page.wait("the view", look).await;
             film(&page, &mut picture, frames).await;
         }
+        page.click("#alerts summary").await;
+        film(&page, &mut picture, 6).await;
         picture.write(&root().join(Path::new(&path)));
         browser.close().await;
     });

@@ -99,7 +99,7 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
         at: tempo.time(at),
         title: title.to_owned(),
         text: text.to_owned(),
-        view: view.replace('[', "%5B").replace(']', "%5D"),
+        view: encoded(view),
         command: command.to_owned(),
     };
     vec![
@@ -136,8 +136,8 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
         stop(
             dies,
             &format!("{dying} dies"),
-            "Its tile is crossed out. What it said last is still there: pages of its memory had failed.",
-            &format!("metric=mem.hardware_corrupted&sort=value&find={dying}"),
+            "It falls silent, as one whose power is gone. Its tile is crossed out.",
+            "metric=memory",
             "nodes --down",
         ),
         stop(
@@ -150,25 +150,28 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
         stop(
             dies + AWAY,
             &format!("{dying} is back"),
-            "Its uptime begins again, and its gap stays a gap.",
+            "Its uptime begins again, and its gap stays a gap. Before it died, pages of its memory had failed.",
             &format!("node={dying}"),
-            &format!("nodes {dying}"),
+            &format!(
+                "query 'max_over_time(node_memory_HardwareCorrupted_bytes{{instance=\"{dying}\"}}[10m])'"
+            ),
         ),
         stop(
             CURTAIN,
             "That was the tour",
             "The leak and the slow node stay, and the demo goes on. Ask it something of your own.",
-            "query=100 * (1 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\"}[1m])))"
-                .replace(' ', "%20")
-                .replace('"', "%22")
-                .replace('{', "%7B")
-                .replace('}', "%7D")
-                .replace('=', "%3D")
-                .replacen("%3D", "=", 1)
-                .as_str(),
+            "query=topk(5, node_load1)",
             "query 'topk(5, node_load1)'",
         ),
     ]
+}
+
+/// A part of an address that a terminal makes a link of as a whole.
+fn encoded(view: &str) -> String {
+    let may_stand = |byte: u8| byte.is_ascii_alphanumeric() || b"-._=&*".contains(&byte);
+    view.bytes()
+        .map(|byte| if may_stand(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,7 +208,7 @@ mod tests {
     #[test]
     fn an_address_has_no_letter_that_a_terminal_would_not_make_a_link_of() {
         for stop in script(1.0).stops {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~=&%*()".contains(c);
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._=&%*".contains(c);
             assert!(stop.view.chars().all(is_plain), "{}", stop.view);
         }
     }

@@ -104,7 +104,7 @@ const FRAME: Duration = Duration::from_millis(500);
 fn moving_picture_for_the_documentation() {
     run(async {
         let path = std::env::var("KHZ_MOVING_PICTURE").unwrap_or_else(|_| "docs/demo.webp".into());
-        let demo = Demo::start(&["--speed", "2.5"]).await;
+        let demo = Demo::start(&["--speed", "1.7"]).await;
         let browser = Browser::start().await;
         browser.look(1080, 720, Theme::Light).await;
         let page = opened(&browser, &demo).await;
@@ -112,9 +112,9 @@ fn moving_picture_for_the_documentation() {
         let mut picture = MovingPicture::new(1080, 720);
         film(&page, &mut picture, 5).await;
         for (stop, look, frames) in [
-            ("becomes slow", "khz.view === 'cluster'", 8),
-            ("leak memory", "khz.view === 'node' && scrollTo(0, 330) === undefined", 9),
-            ("write a checkpoint", "khz.view === 'cluster' && scrollTo(0, 0) === undefined", 9),
+            ("becomes slow", "khz.shown === 64 && khz.known > 0", 8),
+            ("leak memory", "khz.view === 'node' && (scrollTo(0, 330), true)", 14),
+            ("write a checkpoint", "khz.shown === 200 && khz.known > 0 && (scrollTo(0, 0), true)", 9),
             (" dies", "khz.down > 0", 7),
             ("The storm is over", "khz.alerts?.firing > 3", 5),
         ] {

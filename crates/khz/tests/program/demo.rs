@@ -131,8 +131,8 @@ fn every_fault_is_seen_as_the_tour_says_and_nothing_stays() {
         ("DisksStall", "node[13-15]"),
         ("NodeDown", &dying),
     ] {
-        let line = demo.wait_for(&format!("alert {rule} fires"));
-        assert!(line.ends_with(node), "{line}");
+        let is_told = |line: &str| line.contains(&format!("alert {rule} fires")) && line.contains(node);
+        until(PATIENCE, &format!("{rule} fires at {node}"), || demo.said().lines().any(is_told));
     }
     assert!(demo.paste("The storm is over", "").contains("MemoryRunsOut"));
     let pages = demo.paste("is back", "--json");

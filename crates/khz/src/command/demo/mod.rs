@@ -4,6 +4,7 @@
 mod cast;
 mod guide;
 mod place;
+mod players;
 mod rules;
 mod script;
 
@@ -18,13 +19,14 @@ use clap::Args;
 use khz_door::DoorError;
 use khz_http::Tour;
 use khz_model::{Nanos, Rate};
-use khz_simulate::{Crowd, Library, Settings};
+use khz_simulate::Settings;
 use tracing::Level;
 
 use self::cast::{Cast, NODES_MIN, PREFIX};
 use self::guide::{Guide, say};
 use self::place::Place;
-use self::script::{Script, WORKLOADS};
+use self::players::{Begin, Players};
+use self::script::Script;
 use crate::config::file::FileValues;
 use crate::config::settings::position;
 use crate::config::{Layers, NodeFlags, Plan};
@@ -116,11 +118,13 @@ pub fn run(flags: &DemoFlags) -> Outcome {
     let failed = |error| Failure::work(format!("cannot write rules: {error}"));
     rules::write(&place.path().join("rules"), flags.speed).map_err(failed)?;
     let cast = Cast::new(flags.nodes, flags.seed);
-    let plan = plan(place.path(), &sockets, &cast)?;
+    let plan = plan(place.path(), &sockets, &cast, flags.listen.is_some())?;
     let script = Script::new(&cast, period, flags.speed);
     let tour = Arc::new(Tour::new(script.stops.clone()));
+    let (players, nodes_begin) = Players::ready(&tour, &stop)?;
     let play = Play {
         script,
+        nodes_begin,
         period,
         run_dir: place.path().join("run"),
         tour: Arc::clone(&tour),
@@ -131,12 +135,13 @@ pub fn run(flags: &DemoFlags) -> Outcome {
     };
     let stage = Stage { sockets, tour, opened: Box::new(move |opened| play.begin(opened)) };
     let outcome = hub::run_demo(&plan, stage, ended(length, Arc::clone(&stop)));
+    let nodes_end = players.failure();
     stop.store(true, Ordering::Relaxed);
     drop(place);
-    if outcome.is_ok() {
-        say("The demo has ended. Nothing of it is left.");
-    }
-    outcome
+    let done = outcome?;
+    nodes_end?;
+    say("The demo has ended. Nothing of it is left.");
+    Ok(done)
 }
 
 /// Flags in their own types.
@@ -181,7 +186,7 @@ fn sockets(asked: Option<SocketAddr>) -> Result<Vec<TcpListener>, Failure> {
 }
 
 /// The plan of the demo's hub: no file, no environment.
-fn plan(place: &Path, sockets: &[TcpListener], cast: &Cast) -> Result<Plan, Failure> {
+fn plan(place: &Path, sockets: &[TcpListener], cast: &Cast, is_asked: bool) -> Result<Plan, Failure> {
     let below = |name: &str| place.join(name).to_string_lossy().into_owned();
     let addresses: Result<Vec<String>, _> =
         sockets.iter().map(|socket| socket.local_addr().map(|address| address.to_string())).collect();
@@ -189,7 +194,7 @@ fn plan(place: &Path, sockets: &[TcpListener], cast: &Cast) -> Result<Plan, Fail
     let own = [
         ("listen", addresses),
         // Whoever gave an address wants to be reached there, and all that can be read is made up.
-        ("insecure", "true".to_owned()),
+        ("insecure", is_asked.to_string()),
         // Who opens the page at once sees a cluster, too.
         ("nodes", cast.names(&cast.all())),
         ("rules", below("rules")),
@@ -218,6 +223,7 @@ async fn ended(length: Option<Nanos>, stop: Arc<AtomicBool>) {
 /// What begins when the hub is open.
 struct Play {
     script: Script,
+    nodes_begin: Begin,
     period: Nanos,
     nodes: usize,
     seed: u64,
@@ -252,13 +258,8 @@ impl Play {
         let url = format!("http://{}", reachable(*http));
         let program = std::env::args().next().unwrap_or_else(|| "khz".to_owned());
         welcome(self.nodes, &url, &program);
-        let (tour, stop) = (Arc::clone(&self.tour), Arc::clone(&self.stop));
-        spawn("demo nodes", move || {
-            if let Err(failure) = play(settings, &tour, &stop) {
-                remark!("the demo has no nodes: {failure}");
-                stop.store(true, Ordering::Relaxed);
-            }
-        })?;
+        // If nobody takes them, the nodes have failed, and their thread says why.
+        let _ = self.nodes_begin.send(settings);
         let page = format!("{url}/?tour");
         let guide = Guide { tour: self.tour, rules, url, program };
         let stop = self.stop;
@@ -268,15 +269,6 @@ impl Play {
         }
         Ok(())
     }
-}
-
-/// Plays the nodes until the end, in this thread.
-fn play(settings: Settings, tour: &Tour, stop: &AtomicBool) -> Result<(), Failure> {
-    let library = Library::read(&WORKLOADS.map(String::from), None, 0).map_err(Failure::work)?;
-    let crowd = Crowd::new(settings, library).map_err(|error| Failure::work(sentence(&error)))?;
-    tour.begin();
-    crowd.run(stop, |_| {});
-    Ok(())
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {

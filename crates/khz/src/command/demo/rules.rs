@@ -122,7 +122,7 @@ mod tests {
             write(&place, speed).unwrap();
             let set = khz_rules::RuleSet::load(std::slice::from_ref(&place));
             std::fs::remove_dir_all(&place).unwrap();
-            assert!(set.unwrap().groups.iter().any(|group| &*group.name == "peers"));
+            assert!(set.unwrap().groups().any(|group| &*group.name == "peers"));
         }
     }
 }

@@ -35,6 +35,8 @@ window.addEventListener("khz-theme", () => {
   readColours();
   view?.repaint();
 });
+// The address that a demo prints.
+if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();

@@ -56,6 +56,7 @@ Commands:
   reference [files] writes docs/configuration.md, docs/metrics.md, docs/rates.md and docs/http.md from the tables
                     in the code, and docs/files.md and docs/constants.md from the sources (`files`: only these two)
   screenshot        draws docs/screenshot.png from the running page
+  moving-picture    draws docs/demo.webp from a running `khz demo`
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
 
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             test::reference().and_then(|()| file_index::write()).and_then(|()| constants::write())
         }
         ["screenshot"] => test::screenshot(),
+        ["moving-picture"] => test::moving_picture(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {
             print!("{HELP}");

@@ -1,4 +1,4 @@
-//! The chores that run cargo: every test, a benchmark, the screenshot.
+//! The chores that run cargo: every test, a benchmark, the pictures of the page.
 
 use std::path::Path;
 
@@ -148,6 +148,14 @@ pub fn screenshot() -> Result<(), String> {
     let picture = step::root().join("docs/screenshot.png");
     let picture = picture.to_str().ok_or("the project's path is not UTF-8")?;
     browser_tests(&["--ignored", "screenshot"], &[("KHZ_SCREENSHOT", picture)])
+}
+
+/// Draws the moving picture in the README from a running demo.
+pub fn moving_picture() -> Result<(), String> {
+    needs::install()?;
+    let picture = step::root().join("docs/demo.webp");
+    let picture = picture.to_str().ok_or("the project's path is not UTF-8")?;
+    browser_tests(&["--ignored", "moving_picture"], &[("KHZ_MOVING_PICTURE", picture)])
 }
 
 /// Runs a benchmark, optimised; its own `--help` explains it.

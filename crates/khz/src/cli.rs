@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get,
-    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store,
-    umount, wait, watch,
+    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, demo, export,
+    get, health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate,
+    store, umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -181,6 +181,12 @@ pub enum Command {
     /// sees (`khz catalog --json` lists them), and our own names in quotes: '{"net.rx_bytes"}'.
     #[command(after_help = query::EXAMPLES)]
     Query(query::QueryFlags),
+    /// Show a made-up cluster with faults, and a tour of it: to see what khz is, without a cluster.
+    ///
+    /// One process: a hub, 200 simulated nodes, and a script of faults. It needs no file and no rights, reads no
+    /// configuration, and leaves nothing when it ends.
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(demo::DemoFlags),
     /// Simulate many nodes, to test a hub.
     ///
     /// One process plays all of them. Each has its own connection.

@@ -47,7 +47,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::command::{
-    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get,
+    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, demo, export, get,
     health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount,
     wait, watch,
 };
@@ -102,6 +102,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Export(flags) => export::run(*flags, outer, out),
         Command::Plot(flags) => plot::run(*flags, outer, out),
         Command::Correlate(flags) => correlate::run(&flags, out),
+        Command::Demo(flags) => demo::run(&flags),
         Command::Simulate(flags) => simulate::run(&flags, out),
         Command::Store(command) => command::store::run(command, outer, out),
         Command::Rrd(words) => rrd::run(&[], &words),

@@ -137,7 +137,8 @@ impl Cluster {
     fn inject(&mut self, plan: &Plan, chance: &mut Chance) {
         let end = plan.hours * 3_600_000;
         let mut free: Vec<usize> = (0..plan.nodes).collect();
-        for kind in FaultKind::ALL {
+        // A storm is what a program does; it foretells no failure.
+        for kind in FaultKind::ALL.into_iter().filter(|kind| *kind != FaultKind::IoStorm) {
             for _ in 0..plan.faults_of_each.min(free.len()) {
                 let number = free.swap_remove(chance.below(free.len()));
                 let lasts = chance.between(1.0, 5.0).min((end - SETTLING_MS) as f64 / 3_600_000.0 - 1.0)

@@ -39,6 +39,7 @@ pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> 
         period,
         held: Nanos(0),
         epoch: 1,
+        is_in_step: false,
         quiet_rules: false,
         faults: Vec::new(),
         zero: START.boot,

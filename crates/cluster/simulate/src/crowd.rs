@@ -18,6 +18,7 @@ use rustix::fd::OwnedFd;
 
 use crate::error::SimulateError;
 use crate::faults::{Fault, Faults, Symptoms};
+use crate::job::Job;
 use crate::lanes::{NodeLanes, Part};
 use crate::library::Library;
 use crate::node::{Desk, Ended, Node};
@@ -75,6 +76,8 @@ pub struct Settings {
     pub quiet_rules: bool,
     /// What is wrong with which nodes.
     pub faults: Faults,
+    /// Which nodes do the same work; the others play what the seed decides.
+    pub jobs: Vec<Job>,
 }
 
 /// A running simulation.
@@ -338,12 +341,15 @@ fn node(
         program: format!("{} simulated", env!("CARGO_PKG_VERSION")),
         prove: token.map(|token| -> khz_link::Prove { Box::new(move |nonce| token.proof(nonce)) }),
     };
+    let job = settings.jobs.iter().find(|job| job.nodes.matches_node(name.as_str()));
+    let any = (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize;
     let part = Part {
         faults: settings.faults.of(&name),
         node: name,
         seed,
-        workload: (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize,
-        period: settings.period,
+        workload: job.map_or(any, |job| job.workload),
+        period: job.map_or(settings.period, |job| job.period),
+        is_in_step: job.is_some(),
         held: settings.held,
         epoch: start.0 ^ real_offset as u64,
         quiet_rules: settings.quiet_rules,

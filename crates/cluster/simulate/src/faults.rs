@@ -27,17 +27,20 @@ pub enum FaultKind {
     NoisyNeighbour,
     /// Memory fails page by page.
     CreepingEcc,
+    /// Programs write and read more than the disk can do.
+    IoStorm,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 6] = [
+    pub const ALL: [FaultKind; 7] = [
         FaultKind::Leak,
         FaultKind::DyingDisk,
         FaultKind::ThrottledCore,
         FaultKind::FlappingLink,
         FaultKind::NoisyNeighbour,
         FaultKind::CreepingEcc,
+        FaultKind::IoStorm,
     ];
 
     /// The word for it in files.
@@ -49,6 +52,7 @@ impl FaultKind {
             FaultKind::FlappingLink => "flapping-link",
             FaultKind::NoisyNeighbour => "noisy-neighbour",
             FaultKind::CreepingEcc => "creeping-ecc",
+            FaultKind::IoStorm => "io-storm",
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::ailing_ring::AilingRing;
 use crate::chance;
 use crate::channels::{Channels, Refusal};
 use crate::faults::Fault;
+use crate::job::row_in_step;
 use crate::library::{Library, PERIOD_MIN};
 use crate::made_ring::MadeRing;
 use crate::played::Played;
@@ -35,6 +36,8 @@ pub struct Part {
     pub workload: usize,
     /// Time between two rows of the base lane.
     pub period: Nanos,
+    /// It plays the same moment of its recording as the other nodes of its job.
+    pub is_in_step: bool,
     /// How long blocks stay in its rings.
     pub held: Nanos,
     /// Random at the start of the simulation, so that rows of an earlier one are not taken for these.
@@ -70,6 +73,8 @@ pub struct NodeLanes {
     library: Rc<RefCell<Library>>,
     part: Part,
     base: Option<NodeLane>,
+    /// The row of the reel at which the base lane begins.
+    phase: u64,
     boosts: Vec<Boost>,
     /// Boosts without a reader: they live on for a while, as those of a real node do.
     lingering: Vec<(Boost, Nanos)>,
@@ -95,6 +100,7 @@ impl NodeLanes {
             library,
             part,
             base: None,
+            phase: 0,
             boosts: Vec::new(),
             lingering: Vec::new(),
             demands: Vec::new(),
@@ -130,9 +136,19 @@ impl NodeLanes {
         if self.base.is_none() {
             self.now = now;
             let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
-            let phase = chance::number(self.part.seed, 3) % reel.rows();
-            self.base = Some(self.ring("base".into(), reel, phase, last_tick(now, self.part.period), false));
+            let start = last_tick(now, self.part.period);
+            self.phase = self.first_row(reel.rows(), start);
+            self.base = Some(self.ring("base".into(), reel, self.phase, start, false));
             self.revision += 1;
+        }
+    }
+
+    /// The row of a reel at which a base lane begins that starts now.
+    fn first_row(&self, rows: u64, start: Stamp) -> u64 {
+        let Part { seed, period, zero, is_in_step, .. } = self.part;
+        match is_in_step {
+            true => row_in_step(seed, start.boot.since(zero), period) % rows,
+            false => chance::number(seed, 3) % rows,
         }
     }
 
@@ -191,9 +207,7 @@ impl NodeLanes {
 
     /// When a lane with this period begins now, and at which of its rows: at the same moment of the recording as the base lane.
     fn place_now(&self, base: &NodeLane, period: Nanos) -> (Stamp, u64) {
-        let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
-        let phase = chance::number(self.part.seed, 3) % reel.rows();
-        let shown = (phase + base.rows() - 1) * self.part.period.0;
+        let shown = (self.phase + base.rows() - 1) * self.part.period.0;
         (last_tick(self.now, period), shown / period.0)
     }
 
@@ -518,6 +532,7 @@ mod tests {
             period: Nanos::SECOND,
             held: Nanos::from_secs(60),
             epoch: 1,
+            is_in_step: false,
             quiet_rules: false,
             faults: Vec::new(),
             zero: Nanos(0),

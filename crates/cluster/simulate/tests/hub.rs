@@ -55,6 +55,7 @@ impl Simulation {
                 held: Nanos::from_secs(600),
                 quiet_rules: false,
                 faults: Faults::default(),
+                jobs: Vec::new(),
             };
             let crowd = Crowd::new(settings, Library::read(&names, None, 300).unwrap()).unwrap();
             crowd.run(&told, |_| {})

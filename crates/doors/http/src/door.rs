@@ -25,6 +25,7 @@ use crate::limits::{
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
+use crate::tour::Tour;
 use crate::versions::Versions;
 
 /// Answer to plain HTTP where the door has TLS: browsers send it when the user leaves out the `s`.
@@ -56,6 +57,8 @@ pub struct Door {
     pub rules: Arc<Board>,
     /// What is done about alerts; `None`: nothing.
     pub actions: Option<Arc<dyn Actions>>,
+    /// What a demo shows; without stops: it is none.
+    pub tour: Arc<Tour>,
     /// The local socket.
     pub local: Option<LocalSocket>,
     /// The limits of this door.
@@ -79,6 +82,7 @@ impl Door {
             channels: Arc::new(Registry::in_memory()),
             rules: Arc::default(),
             actions: None,
+            tour: Arc::default(),
             local: None,
             limits: Limits::default(),
             counters: Counters::default(),
@@ -151,6 +155,7 @@ impl Hall {
             channels,
             rules,
             actions,
+            tour,
             limits,
             counters,
             ..
@@ -176,6 +181,7 @@ impl Hall {
             standings: Versions::default(),
             scores: Versions::default(),
             actions,
+            tour,
             tallies: Arc::default(),
             places: Arc::default(),
             turns: Arc::default(),

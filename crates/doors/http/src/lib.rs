@@ -50,6 +50,7 @@ mod talk;
 mod tallies;
 mod targets;
 mod tiles;
+mod tour;
 mod turns;
 mod versions;
 
@@ -61,3 +62,4 @@ pub use engine::{ASKED_BY, Engine, EngineAnswer, EngineError, Question};
 pub use exposition::{Format, render, render_own};
 pub use limits::Limits;
 pub use routes::documented;
+pub use tour::{Stop, Tour};

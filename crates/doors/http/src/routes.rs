@@ -27,11 +27,12 @@ use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::tallies::Tallies;
+use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
     assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
-    targets, tiles,
+    targets, tiles, tour,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
@@ -69,6 +70,8 @@ pub(crate) struct App {
     pub scores: Versions<ScoreSheet>,
     /// What is done about alerts; `None`: nothing.
     pub actions: Option<Arc<dyn Actions>>,
+    /// What a demo shows.
+    pub tour: Arc<Tour>,
     /// What was sent of each.
     pub tallies: Arc<Tallies>,
     /// The places of readers' streams.
@@ -112,6 +115,7 @@ fn table() -> Vec<Route> {
         (rules::SCORE_PATH, &[], get(rules::score)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
+        (TOUR_PATH, &[], get(tour::tour)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
     ]
     .into_iter()

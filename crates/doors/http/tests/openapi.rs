@@ -172,7 +172,7 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" => {
+        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" | "/khz/v1/tour" => {
             requests.push(get("?x=1", 400))
         }
         "/khz/v1/actions/7/output" => {
@@ -306,6 +306,16 @@ fn with_a_channel(door: &mut khz_http::Door) {
     };
     door.channels.create(definition, khz_trust::Role::Reader).unwrap();
     door.actions = Some(Arc::new(Acted));
+    let text = |text: &str| text.to_owned();
+    let stop = khz_http::Stop {
+        at: std::time::Duration::from_secs(40),
+        title: text("n1 dies"),
+        text: text("its tile is crossed out"),
+        view: text("find=n1"),
+        command: text("nodes"),
+    };
+    door.tour = Arc::new(khz_http::Tour::new(vec![stop]));
+    door.tour.begin();
 }
 
 #[test]

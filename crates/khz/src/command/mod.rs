@@ -12,6 +12,7 @@ pub mod check;
 pub mod completions;
 pub mod config;
 pub mod correlate;
+pub mod demo;
 mod elsewhere;
 pub mod export;
 mod found;

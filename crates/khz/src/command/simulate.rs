@@ -41,7 +41,7 @@ nodes would. docs/simulate.md has the whole of it. A file has tables like this:
 
   [[fault]]
   kind = \"leak\"            # leak, dying-disk, throttled-core, flapping-link,
-                           # noisy-neighbour, creeping-ecc
+                           # noisy-neighbour, creeping-ecc, io-storm
   nodes = \"node[3,7]\"      # a hostlist
   begin = \"10m\"            # after the start; without it: at once
   lasts = \"2h\"             # from the begin to the end
@@ -144,6 +144,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
             Some(path) => Faults::read(path).map_err(Failure::usage)?,
             None => Faults::default(),
         },
+        jobs: Vec::new(),
     };
     let library =
         Library::read(&flags.workload, flags.workloads.as_deref(), flags.slots).map_err(Failure::usage)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use khz_channel::Registry;
-use khz_http::{Counters, Door};
+use khz_http::{Counters, Door, Tour};
 use khz_model::{Metric, Query};
 use khz_rules::Board;
 
@@ -40,6 +40,27 @@ pub struct Doors {
     channels: Arc<Registry>,
     rules: Arc<Board>,
     actions: Option<Arc<dyn khz_http::Actions>>,
+    stage: Option<Stage>,
+}
+
+/// What a demo does at the doors of its hub.
+pub struct Stage {
+    /// The sockets of the HTTP door, bound already.
+    pub sockets: Vec<TcpListener>,
+    /// What its page shows.
+    pub tour: Arc<Tour>,
+    /// Called once the hub is open, in place of the lines that people click and of the status line.
+    pub opened: Box<dyn FnOnce(Opened) -> Result<(), Failure>>,
+}
+
+/// A hub that is open.
+pub struct Opened {
+    /// The addresses of the HTTP door.
+    pub http: Vec<SocketAddr>,
+    /// The addresses of the link door.
+    pub link: Vec<SocketAddr>,
+    /// What its rules say.
+    pub rules: Arc<Board>,
 }
 
 impl Doors {
@@ -48,7 +69,17 @@ impl Doors {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
         let channels = Arc::new(Registry::in_memory());
         let (http, text, rules) = (Vec::new(), Vec::new(), Arc::default());
-        Doors { http, text, http_counts, text_counts, origins: None, channels, rules, actions: None }
+        Doors {
+            http,
+            text,
+            http_counts,
+            text_counts,
+            origins: None,
+            channels,
+            rules,
+            actions: None,
+            stage: None,
+        }
     }
 
     /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
@@ -89,6 +120,12 @@ impl Doors {
         Doors { actions: Some(actions), ..self }
     }
 
+    /// Makes them the doors of a demo.
+    pub fn with_stage(self, mut stage: Stage) -> Self {
+        let http = std::mem::take(&mut stage.sockets);
+        Doors { http, stage: Some(stage), ..self }
+    }
+
     /// The counters of the open doors, with their catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
@@ -100,13 +137,14 @@ impl Doors {
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, .. } = doors;
-    let Doors { origins, channels, rules, actions, .. } = doors;
+    let Doors { origins, channels, rules, actions, stage, .. } = doors;
     let [http_socket, text_socket] = match daemon {
         Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
         Daemon::Hub => [HUB_SOCKET, "hub-text.sock"],
     };
     let access = door_access::load(plan, daemon == Daemon::Alone)?;
+    let board = Arc::clone(&rules);
     let http = Door {
         window: plan.window,
         // Browsers may use the node's name: only the cluster's administrator can make that name mean another machine.
@@ -120,6 +158,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         channels,
         rules,
         actions,
+        tour: stage.as_ref().map(|stage| Arc::clone(&stage.tour)).unwrap_or_default(),
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };
@@ -142,11 +181,20 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
     };
     let stop = || stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")));
     let (stop, end) = (stop()?, stop()?);
-    let at = http.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
-    announce(&format!("Kilohertz is watching {}{}", watched(plan, daemon), at.unwrap_or_default()));
-    announce_text(plan, text.as_ref());
+    let shows_status = std::io::stderr().is_terminal() && !plan.quiet && stage.is_none();
+    match stage {
+        Some(stage) => {
+            let (http, link) = (http.local_addrs().to_vec(), plan.link_listen.clone());
+            (stage.opened)(Opened { http, link, rules: board })?;
+        }
+        None => {
+            let first = http.local_addrs().first();
+            let at = first.map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
+            announce(&format!("Kilohertz is watching {}{}", watched(plan, daemon), at.unwrap_or_default()));
+            announce_text(plan, text.as_ref());
+        }
+    }
     systemd::ready();
-    let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
     tokio::select! {
         ((), ()) = async { tokio::join!(http.serve(stop), serve_text(text, end)) } => {}
         () = status_line::show(Arc::clone(&query)), if shows_status && daemon != Daemon::Hub => {}

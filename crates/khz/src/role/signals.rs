@@ -25,6 +25,14 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
+/// Ready at the first SIGHUP, which a terminal sends when it is closed. Where the kernel refuses, never.
+pub async fn hangup() {
+    match signal(SignalKind::hangup()) {
+        Ok(mut hangup) => _ = hangup.recv().await,
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// A flag that the first signal sets. The next one ends the program at once.
 pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));

@@ -11,6 +11,7 @@ mod channels;
 mod churn;
 mod client;
 mod crowded;
+mod demo;
 mod described;
 mod elsewhere;
 mod engine;

@@ -5,7 +5,9 @@
 
 pub mod browser;
 pub mod cluster;
+pub mod demo;
 pub mod door;
+pub mod moving_picture;
 pub mod page;
 pub mod server;
 

@@ -105,6 +105,27 @@ fn table(kind: FaultKind) -> &'static [(&'static str, Effect)] {
             ("pressure.cpu.some.total", Adds(0.5, Even)),
         ],
         FaultKind::CreepingEcc => &[("mem.hardware_corrupted", Appears(40.0, Grows))],
+        FaultKind::IoStorm => &[
+            ("disk.written_bytes", Adds(420e6, Even)),
+            ("disk.read_bytes", Adds(60e6, Even)),
+            ("disk.writes", Adds(3_200.0, Even)),
+            ("disk.reads", Adds(900.0, Even)),
+            ("disk.io_now", Adds(64.0, Even)),
+            ("disk.io_time", Adds(0.97, Even)),
+            ("disk.io_time_weighted", Adds(60.0, Even)),
+            ("disk.read_time", Adds(12.0, Even)),
+            ("disk.write_time", Adds(45.0, Even)),
+            ("vm.page_out_bytes", Adds(420e6, Even)),
+            ("vm.page_in_bytes", Adds(60e6, Even)),
+            ("mem.dirty", Adds(2e9, Even)),
+            ("mem.writeback", Adds(2e8, Even)),
+            ("kernel.procs_blocked", Adds(12.0, Even)),
+            ("load.1m", Adds(12.0, Even)),
+            ("pressure.io.some.total", Adds(0.9, Even)),
+            ("pressure.io.some.avg10", Adds(90.0, Even)),
+            ("pressure.io.full.total", Adds(0.8, Even)),
+            ("pressure.io.full.avg10", Adds(80.0, Even)),
+        ],
     }
 }
 

@@ -7,6 +7,7 @@ pub mod sink_recordings;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use khz_channel::Registry;
@@ -27,7 +28,7 @@ use crate::config::rrd::Recording;
 use crate::config::sinks::{Sink, SinkFiles};
 use crate::role::actions::Actions;
 use crate::role::channels;
-use crate::role::doors::{self, Daemon, Doors};
+use crate::role::doors::{self, Daemon, Doors, Stage};
 use crate::role::hub::judge::{Audience, Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
@@ -42,9 +43,25 @@ use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    serve(plan, doors, None)
+}
+
+/// The same for a demo, which ends when `end` is ready, too, and at a hangup: its terminal is gone.
+pub fn run_demo(plan: &Plan, stage: Stage, end: impl Future<Output = ()>) -> Outcome {
+    let end = async {
+        tokio::select! {
+            () = end => {}
+            () = signals::hangup() => {}
+        }
+    };
+    serve(plan, Doors::closed().with_stage(stage), Some(Box::pin(end)))
+}
+
+/// Serves until a signal ends it, or `end` is ready.
+fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> + '_>>>) -> Outcome {
     raise_descriptors();
     let judge = Judge::load(plan)?;
-    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let mut local = local_socket::bind(plan, HUB_LINK_SOCKET);
     let listener = local.as_mut().and_then(local_socket::listener);
     let run = local_socket::run_dir(plan)
@@ -115,7 +132,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
-            () = reload_at_hangups(judge.as_ref()) => Ok(Done::Wholly),
+            () = reload_or_end(judge.as_ref(), end) => Ok(Done::Wholly),
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     });
@@ -266,8 +283,11 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
     plan.source_doors.iter().enumerate().map(ask).collect()
 }
 
-/// Loads rules again at each SIGHUP, if there are some. Never ready.
-async fn reload_at_hangups(judge: Option<&RunningJudge>) {
+/// Waits for an end that was given. Otherwise it is never ready, and loads rules again at each SIGHUP, if there are some.
+async fn reload_or_end(judge: Option<&RunningJudge>, end: Option<Pin<Box<dyn Future<Output = ()> + '_>>>) {
+    if let Some(end) = end {
+        return end.await;
+    }
     match judge {
         Some(judge) => judge.reload_at_hangups().await,
         None => std::future::pending().await,

@@ -2,7 +2,7 @@
 // shifted and only its right edge redrawn, so that a frame costs a copy and a few line segments, whatever the
 // rate. It refuses to smooth or to bridge gaps.
 
-import { bucketAt, Points, WINDOWS } from "./track.js";
+import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
 import { colours } from "./theme-colours.js";
 import { roundUp } from "./units.js";
 
@@ -65,8 +65,8 @@ export class Plot {
   /**
    * `style`: "lines", "stack" or "mirror" (two tracks, the second downwards).
    * `series`: [{track, colour}], colour being an index into the palette.
-   * `scale`: {fixed}, {exact: () => top} or {binary, least}, and {signed} where lines may be below zero; `format`
-   * prints a value of the vertical axis.
+   * `scale`: {fixed}, {exact: (last) => top}, where last(track) is the newest value of a track, or {binary, least}, and {signed} where
+   * lines may be below zero; `format` prints a value of the vertical axis.
    */
   constructor(frame, { style, series, scale, format, rows = 2 }) {
     this.style = style;
@@ -87,6 +87,13 @@ export class Plot {
     this.drawnAt = 0;
     this.unseen = new Unseen(series.map((s) => s.track));
     this.stale = true;
+    /** The window of the past that is drawn; null: what comes now. */
+    this.past = null;
+  }
+
+  /** The track of a series that is drawn. */
+  trackOf({ track }) {
+    return this.past ? this.past.trackOf(track) : track;
   }
 
   /** Forgets what is on the canvas: size, colours or window changed. */
@@ -98,6 +105,7 @@ export class Plot {
   draw(edge, tier, now) {
     const { canvas } = this;
     if (canvas.clientWidth === 0) return false;
+    if (this.past) [this.past, this.stale] = [null, true];
     const resized = this.stale && fit(canvas);
     const perPixel = WINDOWS[tier].span / canvas.width;
     const edgePixel = Math.floor(edge / perPixel);
@@ -118,6 +126,36 @@ export class Plot {
     return true;
   }
 
+  /** Draws a window of the past: {trackOf, marks}, another object for another picture; returns whether it had to. */
+  drawPast(past) {
+    const { canvas, context: c } = this;
+    if (canvas.clientWidth === 0 || (!this.stale && past === this.past)) return false;
+    fit(canvas);
+    this.past = past;
+    this.rescalePast();
+    this.drawAxes();
+    this.density = canvas.width / canvas.clientWidth;
+    this.origin = 0;
+    this.scaleX = canvas.width / BUCKETS;
+    this.first = 0;
+    this.until = BUCKETS;
+    c.clearRect(0, 0, canvas.width, canvas.height);
+    this.paint();
+    this.stale = false;
+    return true;
+  }
+
+  /** A picture of the past has room for every peak, and shows what lies below zero. */
+  rescalePast() {
+    const { scale, series } = this;
+    if (scale.fixed) return;
+    if (scale.exact) return this.rescaleTo(scale.exact((track) => this.past.trackOf(track).last));
+    const reach = (sign) => Math.max(0, ...series.map((s) => this.trackOf(s).extent(sign)));
+    const depth = scale.signed ? reach(-1) : 0;
+    this.sinks = depth > 0;
+    this.rescaleTo(Math.max(scale.least ?? 0, roundUp(Math.max(depth, reach(1)) * 1.02, scale.binary)));
+  }
+
   /** Moves the picture left; returns the first pixel column that has to be redrawn. */
   shiftBy(shift, newFrom, perPixel) {
     const { canvas, context } = this;
@@ -133,7 +171,7 @@ export class Plot {
   /** Adapts the vertical scale; true when it changed. Growing is at once, shrinking takes its time. */
   rescale(edge, tier, now) {
     if (this.scale.fixed) return false;
-    if (this.scale.exact) return this.rescaleTo(this.scale.exact());
+    if (this.scale.exact) return this.rescaleTo(this.scale.exact((track) => track.last));
     const other = this.stale || tier !== this.tier;
     if (!other && now - this.scaledAt < RESCALE_MS) return false;
     this.scaledAt = now;
@@ -181,6 +219,13 @@ export class Plot {
       c.lineTo(axes.width, y);
       c.stroke();
     }
+    for (const { share } of this.past?.marks ?? []) {
+      const x = Math.round(share * axes.width) + c.lineWidth / 2;
+      c.beginPath();
+      c.moveTo(x, 0);
+      c.lineTo(x, axes.height);
+      c.stroke();
+    }
     this.label(c, density, 0, this.top);
     // What a mirror has downwards is not below zero.
     if (mirror) this.label(c, density, axes.height - LABEL_HEIGHT * density, this.sinks ? -this.top : this.top);
@@ -217,11 +262,15 @@ export class Plot {
     this.first = bucketAt(tier, (this.origin + left - OVERLAP) * perPixel);
     this.until = bucketAt(tier, (this.edge + 1) * perPixel);
     this.density = width / canvas.clientWidth;
-    c.lineJoin = "round";
+    this.paint();
+    c.restore();
+  }
+
+  paint() {
+    this.context.lineJoin = "round";
     if (this.style === "stack") this.drawStack();
     else if (this.style === "mirror") this.drawMirror();
     else this.drawLines();
-    c.restore();
   }
 
   x(bucket) {
@@ -232,8 +281,8 @@ export class Plot {
     const soft = this.series.length === 1 ? 0.16 : 0;
     // The first series is the one that matters most: it is drawn last, above the others.
     for (let i = this.series.length - 1; i >= 0; i--) {
-      const { track, colour } = this.series[i];
-      const p = points(0).collect(track, this.tier, this.first, this.until);
+      const { colour } = this.series[i];
+      const p = points(0).collect(this.trackOf(this.series[i]), this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
       this.band(p, 1, colour);
       this.line(p, 1, colour);
@@ -241,9 +290,10 @@ export class Plot {
   }
 
   drawMirror() {
-    this.series.forEach(({ track, colour }, i) => {
+    this.series.forEach((series, i) => {
+      const { colour } = series;
       const sign = i === 0 ? 1 : -1;
-      const p = points(0).collect(track, this.tier, this.first, this.until);
+      const p = points(0).collect(this.trackOf(series), this.tier, this.first, this.until);
       this.area(p, sign, colour, 0.2);
       this.band(p, sign, colour);
       this.line(p, sign, colour);
@@ -311,9 +361,7 @@ export class Plot {
   /** Areas on top of one another. The tracks are sampled together, so their buckets are the same. */
   drawStack() {
     const c = this.context;
-    const parts = this.series.map(({ track }, i) =>
-      points(i).collect(track, this.tier, this.first, this.until),
-    );
+    const parts = this.series.map((series, i) => points(i).collect(this.trackOf(series), this.tier, this.first, this.until));
     const n = Math.min(...parts.map((p) => p.length));
     const floor = points(parts.length);
     floor.mean.fill(0, 0, n);

@@ -8,6 +8,7 @@ const TIME_STEPS = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200,
   86_400, 172_800, 345_600, 604_800, 1_209_600, 2_592_000,
 ];
+const HOUR = 3_600;
 const DAY = 86_400;
 /** A window of less than this shows its times with milliseconds. */
 const MILLISECONDS_BELOW = 20;
@@ -16,14 +17,14 @@ const [EARLIEST, LATEST] = [0, 253_402_300_800];
 
 const two = (n) => String(n).padStart(2, "0");
 
-/** Round local times between two times, at most so many: [{time, text}]. */
+/** Round local times between two times, at most so many: [{time, text}]. Where they are hours apart, midnight is named by its day. */
 export function timeMarks(start, end, most) {
   const step = TIME_STEPS.find((step) => (end - start) / step <= most) ?? (end - start) / most;
   const away = -new Date(end * 1_000).getTimezoneOffset() * 60;
   const marks = [];
   for (let n = Math.ceil((start + away) / step); n * step - away <= end; n++) {
     const time = n * step - away;
-    marks.push({ time, text: clockText(time, step) });
+    marks.push({ time, text: clockText(time, step >= HOUR && (time + away) % DAY === 0 ? DAY : step) });
   }
   return marks;
 }

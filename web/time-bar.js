@@ -1,0 +1,79 @@
+// The bar that says which time is shown: now, or from when to when, what is still loading, what is not there and why. Its buttons do
+// what the keys do, for fingers. It refuses to hide that a page is not live.
+
+import { spanText, windowText } from "./moment.js";
+
+const BUTTONS = {
+  earlier: (time) => time.pan(-0.5),
+  later: (time) => time.pan(0.5),
+  in: (time) => time.zoom(0.5),
+  out: (time) => time.zoom(2),
+  back: (time) => time.back(),
+};
+
+export class TimeBar {
+  /** `goLive()` is called when somebody wants the present. */
+  constructor(root, time, signal, goLive) {
+    this.time = time;
+    this.bar = root.querySelector("#timebar");
+    this.text = this.bar.querySelector(".timebar-text");
+    this.note = this.bar.querySelector(".timebar-note");
+    this.spoken = this.bar.querySelector("[role=status]");
+    this.keys = root.querySelector("#keys");
+    /** What is known of the beginning of all data: {from, why}; null: nothing yet. */
+    this.beginning = null;
+    const hear = (target, then) => target.addEventListener("click", then, { signal });
+    this.live = this.bar.querySelector("#live");
+    hear(this.live, goLive);
+    this.back = root.querySelector("[data-time=back]");
+    for (const button of root.querySelectorAll("[data-time]")) hear(button, () => BUTTONS[button.dataset.time](time));
+    hear(root.querySelector("#keys-open"), () => this.showKeys());
+    hear(this.keys.querySelector("button"), () => this.keys.close());
+  }
+
+  close() {
+    this.keys.close();
+  }
+
+  showKeys() {
+    if (!this.keys.open) this.keys.showModal();
+  }
+
+  /** `pictures`: what the panels show; `now`: the node's time. */
+  show(pictures, now) {
+    const { past } = this.time;
+    this.live.disabled = this.back.disabled = !past;
+    const { from, to } = this.time.shown;
+    if (!past) {
+      put(this.text, `Live: the last ${spanText(to - from)}`);
+      put(this.note, "drag in a plot to see more of a time");
+      put(this.spoken, "Live");
+      return;
+    }
+    put(this.text, `Paused at ${windowText(from, to, now)}`);
+    put(this.note, [spanText(to - from), ...this.notes(pictures, past, now)].join(" · "));
+    put(this.spoken, `${this.text.textContent}, ${this.note.textContent}`);
+  }
+
+  notes(pictures, { from, to }, now) {
+    const notes = [];
+    const points = Math.max(0, ...pictures.map(({ pointSeconds }) => pointSeconds));
+    if (points > 0) notes.push(`points of ${spanText(points)}, with lowest and highest`);
+    if (pictures.some(({ isLoading }) => isLoading)) notes.push("loading…");
+    const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
+    const { beginning } = this;
+    if (beginning && from < beginning.from && to > 0) notes.push(beginningText(beginning, now));
+    else if (why) notes.push(why);
+    return notes;
+  }
+}
+
+/** "no data before 12:10: why" */
+function beginningText({ from, why }, now) {
+  const [time] = windowText(from, from + 60, now).split(" … ");
+  return `no data before ${time}${why ? `: ${why}` : ""}`;
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

@@ -36,6 +36,9 @@ const JOBS_MAX = 64;
 /** Jobs publish seldom: their rates are taken over this, so that they are no needles between zeros. */
 const JOB_WINDOW_SECONDS = 5;
 
+/** The share of all CPUs that is busy. */
+export const busyFeed = (make) => new Shares(ALL_MODES, [ALL_MODES.slice(0, -RESTING)], undefined, make);
+
 const SHOWN_MODES = [
   ["user", 0, ["cpu.all.user"]],
   ["system", 1, ["cpu.all.system"]],

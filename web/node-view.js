@@ -1,12 +1,15 @@
 // The view of one node: joins the line to the server, the board and the controls. It refuses to do anything itself.
 
+import { askLines } from "./ask.js";
 import { Board, PATTERNS } from "./board.js";
 import { Clock } from "./clock.js";
 import { Controls } from "./controls.js";
-import { addressText, exactText, momentOf, spanText } from "./moment.js";
-import { PastView } from "./past-view.js";
 import { Frames } from "./frames.js";
 import { Heading } from "./heading.js";
+import { addressText, exactText, momentOf, spanText } from "./moment.js";
+import { Overview } from "./overview.js";
+import { PastRows, PastTable } from "./past-rows.js";
+import { PastView } from "./past-view.js";
 import { Pointer } from "./pointer.js";
 import { Line } from "./stream.js";
 import { Table } from "./table.js";
@@ -59,6 +62,10 @@ export class NodeView {
     this.pastView = new PastView(this.board, node, () => (this.isBarOld = true));
     this.bar = new TimeBar(document, this.time, this.ended.signal, () => this.goLive());
     this.isBarOld = false;
+    this.overview = new Overview(document.querySelector("#overview"), node, this.time, this.ended.signal, {
+      settled: () => this.writeAddress(true),
+      begins: (time) => this.takeBeginning(time),
+    });
     this.line = new Line(PATTERNS, node, this.listener());
     this.controls = new Controls(document, node, asked, this.ended.signal, {
       rate: (rate) => {
@@ -131,6 +138,7 @@ export class NodeView {
         this.heading.asked = this.line.rate;
         this.heading.restart();
         this.tidyAt = -Infinity;
+        this.overview.start();
       },
       rows: (rows, from, lost) => this.takeRows(rows, from, lost),
       clockSetBack: () => {
@@ -138,8 +146,36 @@ export class NodeView {
         this.clock.offset = NaN;
       },
       notice: this.on.notice,
-      state: this.on.state,
+      state: (state, reason) => {
+        this.on.state(state, reason);
+        if (state === "down" && !this.board.table) this.askColumns();
+      },
     };
+  }
+
+  /** A node that sends nothing may still have a past: its columns come from there. */
+  async askColumns() {
+    if (this.hasAsked) return;
+    this.hasAsked = true;
+    const query = new URLSearchParams(this.line.patterns.map((pattern) => ["match", pattern]));
+    query.append("newest", "1");
+    query.append("from", "0");
+    try {
+      const table = PastTable.newest(new PastRows(await askLines(`khz/v1/range?${query}`, this.ended.signal)));
+      if (this.board.table || table.columns.length === 0) return;
+      this.board.bindPast(table);
+      this.overview.start();
+    } catch {
+      // Then nothing is known of it: its state says why.
+    }
+  }
+
+  /** When the past begins. */
+  takeBeginning(time) {
+    if (this.pastView.past.beginning === time) return;
+    this.bar.beginning = this.pastView.past.beginning = time;
+    this.pastView.version++;
+    this.isBarOld = true;
   }
 
   takeRows(rows, from, lost) {
@@ -177,6 +213,7 @@ export class NodeView {
 
   draw(now) {
     this.edge = Number.isNaN(this.frozen) ? this.clock.edge(now) : this.frozen;
+    this.overview.draw(this.liveWindow().to, now);
     if (Number.isNaN(this.edge) && !this.time.past) return false;
     if (now - this.numbersAt >= NUMBERS_MS) this.writeNumbers(now);
     if (now - this.tidyAt >= TIDY_MS) this.tidy(now);
@@ -328,13 +365,14 @@ export class NodeView {
     const { fetched, aborted, bytes, inFlight } = this.pastView.past;
     const pictures = this.shownOnes().map((panel) => [panel.title, this.pastView.pictures.get(panel)]).filter(([, picture]) => picture);
     const isLoading = pictures.some(([, picture]) => picture.isLoading);
-    const panels = Object.fromEntries(pictures.map(([title, { id, isEmpty, pointSeconds, why }]) => [title, { id, isEmpty, pointSeconds, why }]));
+    const panels = Object.fromEntries(pictures.map(([title, { id, isEmpty, pointSeconds, why, highest }]) => [title, { id, isEmpty, pointSeconds, why, highest }]));
     return { isPast: past !== null, ...shown, steps: trail.length, isLoading, fetched, aborted, bytes, inFlight, panels };
   }
 
   /** Colours have changed. */
   repaint() {
     for (const panel of this.board.panels) panel.picture.refresh();
+    this.overview.repaint();
   }
 }
 

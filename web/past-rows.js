@@ -29,6 +29,8 @@ export class PastRows {
     /** Sentences about what could not be read. */
     this.damage = lines.filter((line) => line.damage).map((line) => line.damage);
     const parts = lines.filter((line) => line.name);
+    /** The time of the first value; Infinity: there is none. */
+    this.since = Math.min(...parts.map(({ points, rows }) => Number(points ? (points[0]?.first_t ?? Infinity) : (rows[0]?.[0] ?? Infinity))));
     this.isPoints = parts.some((part) => part.points);
     this.columns = [];
     this.index = new Map();
@@ -168,6 +170,19 @@ export class PastTable {
     this.state = new Uint8Array(this.columns.length);
     this.low = this.high = null;
     this.time = NaN;
+  }
+
+  /** A table with the last reading of each column of an answer. */
+  static newest(rows) {
+    const table = new PastTable([rows]);
+    for (let c = 0; c < table.columns.length; c++) {
+      for (let row = 0; row < rows.time.length; row++) {
+        const cell = row * rows.columns.length + c;
+        if (rows.state[cell] !== NOT_SAMPLED) [table.value[c], table.state[c]] = [rows.value[cell], rows.state[cell]];
+      }
+    }
+    table.why = new Map();
+    return table;
   }
 
   find(name, instance) {

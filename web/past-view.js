@@ -89,6 +89,7 @@ export class PastView {
       why: got.why,
       pointSeconds: got.answers.find(({ isPoints }) => isPoints)?.width ?? 0,
       isEmpty: panel.tracks.every((track) => tracks.get(track)?.isEmpty ?? true),
+      highest: Math.max(...panel.series.map(({ track }) => tracks.get(track)?.extent() ?? 0)),
       marks: marksOf(window.from, window.to, width),
       trackOf: (track) => tracks.get(track) ?? nothing,
     };

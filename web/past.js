@@ -13,7 +13,7 @@ const POINTS_MIN = 24;
 /** Points in a piece: with what the server says of each, some 300 bytes, they take 14 MB. */
 const POINTS_ALL_MAX = 49_152;
 /** Readings in a piece, some 55 bytes each; where there would be more, points are asked for. */
-const READINGS_MAX = 65_536;
+const READINGS_MAX = 131_072;
 /** The base lane has a row a second. */
 const ROW_SECONDS = 1;
 /** Rows of the last moment may still be on their way. */
@@ -26,15 +26,18 @@ export const IN_FLIGHT_MAX = 2;
 const FAILED_MS = 5_000;
 
 export class Past {
-  /** `node`: its name where there are several; `changed()` is called when something has come. */
-  constructor(node, changed) {
+  /** `node`: its name where there are several; `changed()` is called when something has come; `bytesMax`: what all pieces may take. */
+  constructor(node, changed, bytesMax = PAST_BYTES_MAX) {
     this.node = node;
     this.changed = changed;
+    this.bytesMax = bytesMax;
     this.pieces = new Map();
     this.waiting = [];
     this.inFlight = 0;
     this.turn = 0;
     this.bytes = 0;
+    /** Before this time the server has nothing; NaN: nobody knows yet, and so nothing is asked for. */
+    this.beginning = NaN;
     /** How many answers came, and how many requests were given up: for tests. */
     this.fetched = 0;
     this.aborted = 0;
@@ -68,11 +71,12 @@ export class Past {
    * fetched: {answers, id, isLoading, why}. `id` changes when the answers do; `why` says what went wrong.
    */
   ask({ names, series }, from, to, now) {
+    if (Number.isNaN(this.beginning)) return { answers: [], id: "", isLoading: true, why: "" };
     const span = SPANS.find((span) => span >= (to - from) / 2) ?? SPANS.at(-1);
     const points = series * (span / ROW_SECONDS) <= READINGS_MAX ? 0 : pointsOf(series);
     const pieces = [];
     // A rate needs the row before the first.
-    const first = Math.floor((from - reach(span, points)) / span);
+    const first = Math.floor(Math.max(this.beginning, from - reach(span, points)) / span);
     for (let at = Math.max(0, first); at * span < Math.min(to, now); at++) pieces.push(this.piece(names, span, points, at, to, now));
     const here = pieces.filter((piece) => piece.rows);
     return {
@@ -155,7 +159,7 @@ export class Past {
   /** Drops the pieces that were used longest ago; what the window shows stays. */
   makeRoom() {
     for (const piece of this.pieces.values()) {
-      if (this.bytes <= PAST_BYTES_MAX) return;
+      if (this.bytes <= this.bytesMax) return;
       if (piece.turn !== this.turn && piece.state !== "asked") this.drop(piece);
     }
   }

@@ -1,7 +1,7 @@
 // The bar that says which time is shown: now, or from when to when, what is still loading, what is not there and why. Its buttons do
 // what the keys do, for fingers. It refuses to hide that a page is not live.
 
-import { spanText, windowText } from "./moment.js";
+import { exactText, spanText, windowText } from "./moment.js";
 
 const BUTTONS = {
   earlier: (time) => time.pan(-0.5),
@@ -20,8 +20,8 @@ export class TimeBar {
     this.note = this.bar.querySelector(".timebar-note");
     this.spoken = this.bar.querySelector("[role=status]");
     this.keys = root.querySelector("#keys");
-    /** What is known of the beginning of all data: {from, why}; null: nothing yet. */
-    this.beginning = null;
+    /** When all data begin; 0: that is not known. */
+    this.beginning = 0;
     const hear = (target, then) => target.addEventListener("click", then, { signal });
     this.live = this.bar.querySelector("#live");
     hear(this.live, goLive);
@@ -62,16 +62,10 @@ export class TimeBar {
     if (pictures.some(({ isLoading }) => isLoading)) notes.push("loading…");
     const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
     const { beginning } = this;
-    if (beginning && from < beginning.from && to > 0) notes.push(beginningText(beginning, now));
-    else if (why) notes.push(why);
+    if (from < beginning) notes.push(`no data before ${exactText(beginning, to - from, now)}`);
+    if (why) notes.push(why);
     return notes;
   }
-}
-
-/** "no data before 12:10: why" */
-function beginningText({ from, why }, now) {
-  const [time] = windowText(from, from + 60, now).split(" … ");
-  return `no data before ${time}${why ? `: ${why}` : ""}`;
 }
 
 function put(element, text) {

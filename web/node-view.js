@@ -230,6 +230,7 @@ export class NodeView {
       const picture = this.pastView.picture(panel, now);
       if (!panel.picture.drawPast(picture)) continue;
       drawn = this.isBarOld = true;
+      this.numbersAt = -Infinity;
       panel.axis.show(picture.marks);
       panel.say(wordsOf(picture));
     }

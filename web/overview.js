@@ -21,6 +21,8 @@ const REDRAW_MS = 1_000;
 const KEY_STEP = 0.005;
 /** The handle is never narrower (CSS pixels), so that it can be held. */
 const HANDLE_MIN = 14;
+/** A window that begins earlier than all data by less than this share of its length begins with them. */
+const SAME = 0.01;
 /** A past shorter than this (seconds) is no past yet. */
 const SPAN_MIN = 10;
 
@@ -195,7 +197,7 @@ export class Overview {
   /** Puts the handle where the shown window is. */
   place() {
     const { from, to } = this.time.shown;
-    if (this.time.past && from < this.from) this.askWhy();
+    if (this.time.past && from < this.from - SAME * (to - from)) this.askWhy();
     const width = this.strip.clientWidth;
     const at = (time) => Math.min(1, Math.max(0, (time - this.from) / (this.to - this.from))) * width;
     const wide = Math.max(HANDLE_MIN, at(to) - at(from));

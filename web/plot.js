@@ -15,6 +15,10 @@ const SHRINK_BELOW = 0.4;
 /** ...for this many milliseconds: a plot that breathes with every burst is hard to read. */
 const SHRINK_AFTER_MS = 2_000;
 
+/** How opaque the band from lowest to highest is. In the past a single column of it may be all that is to be seen of a peak. */
+const LIVE_BAND = 0.32;
+const PAST_BAND = 0.65;
+
 /** Height of a label of the vertical axis, CSS pixels. */
 const LABEL_HEIGHT = 16;
 /** The scale is looked at this often. */
@@ -336,7 +340,7 @@ export class Plot {
       c.rect(this.x(p.bucket[i] - 0.5), top, this.scaleX, this.y(sign * p.low[i]) - top);
     }
     if (!any) return;
-    c.globalAlpha = 0.32;
+    c.globalAlpha = this.past ? PAST_BAND : LIVE_BAND;
     c.fillStyle = colours.series[colour];
     c.fill();
     c.globalAlpha = 1;

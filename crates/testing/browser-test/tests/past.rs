@@ -41,12 +41,29 @@ async fn assert_clean_console(browser: &Browser) {
 /// The page of the only node, with a window from one time to another, whose data have come.
 async fn window<'a>(browser: &'a Browser, door: &OpenDoor, from: u64, to: u64) -> Page<'a> {
     let page = Page::open(browser, &format!("{}#rate=1&window=1min&from={from}&to={to}", door.url())).await;
+    show_load(&page).await;
     page.wait("the data have come", LOADED).await;
     page
 }
 
+/// Scrolls to the plot of the load: what is not seen is not fetched.
+async fn show_load(page: &Page<'_>) {
+    page.eval(&format!("document.querySelector(\"{LOAD}\").scrollIntoView({{ block: 'end' }})")).await;
+}
+
+/// Whether a canvas has a painted pixel from one share of its width to another. A copy is read, since Chromium warns of canvases that
+/// are read often.
+fn painted(canvas: &str, from: f64, to: f64) -> String {
+    format!(
+        "(() => {{ const c = document.querySelector(\"{canvas}\"), k = document.createElement('canvas'); [k.width, k.height] = [c.width, c.height]; \
+         const x = k.getContext('2d', {{ willReadFrequently: true }}); x.drawImage(c, 0, 0); \
+         return x.getImageData(c.width * {from}, 0, c.width * ({to} - {from}), c.height).data.some((byte) => byte > 0); }})()"
+    )
+}
+
 /// Points at a time in the plot of the load, and gives what the tip says.
 async fn pointed(page: &Page<'_>, time: f64) -> String {
+    show_load(page).await;
     let (left, top, width, height) = page.place(LOAD).await;
     let from = page.number("khz.time.from").await;
     let share = (time - from) / (page.number("khz.time.to").await - from);
@@ -64,26 +81,20 @@ async fn load(page: &Page<'_>) -> Value {
 #[test]
 fn a_spike_of_one_row_is_seen_in_a_window_of_half_a_day_and_exactly_when_one_looks_closer() {
     run(async {
-        let cluster = Cluster::new(1).with_past(12 * HOUR);
+        let cluster = Cluster::new(1).with_past(9 * HOUR);
         let (spike, _, since) = cluster.past();
         let door = open(&cluster);
         let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = window(&browser, &door, since, since + 9 * HOUR).await;
+        assert_eq!(page.number("khz.time.panels['Load'].highest").await, SPIKE, "the band reaches up to it");
+        assert_eq!(page.number("khz.time.panels['Load'].pointSeconds").await, 60.0);
+        page.wait("the page says what a point is", &format!("{NOTE}.includes('points of 1 min')")).await;
         for (width, height) in [(1280, 1000), (360, 800)] {
             for theme in [Theme::Light, Theme::Dark] {
                 browser.look(width, height, theme).await;
-                let page = window(&browser, &door, since, since + 12 * HOUR).await;
-                page.eval(&format!("document.querySelector(\"{LOAD}\").scrollIntoView({{ block: 'end' }})"))
-                    .await;
-                page.wait("the load has come", &format!("{LOADED} && !khz.time.panels['Load'].isEmpty"))
-                    .await;
-                assert_eq!(
-                    page.number("khz.time.panels['Load'].highest").await,
-                    SPIKE,
-                    "the band reaches up to it"
-                );
-                assert_eq!(page.number("khz.time.panels['Load'].pointSeconds").await, 60.0);
-                page.wait("the page says what a point is", &format!("{NOTE}.includes('points of 1 min')"))
-                    .await;
+                show_load(&page).await;
+                page.wait("the load is drawn", &painted(&format!("{LOAD} .trace"), 0.0, 1.0)).await;
                 let (wide, name) =
                     (page.number("document.documentElement.scrollWidth").await, theme.as_str());
                 assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
@@ -113,12 +124,7 @@ fn a_gap_is_blank_and_unknown_and_never_0() {
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, gap - 600, gap + 1_200).await;
         // The gap is the middle third.
-        let painted = |from: f64, to: f64| {
-            format!(
-                "(() => {{ const c = document.querySelector(\"{LOAD} .trace\"); const x = c.width * {from}, w = c.width * ({to} - {from}); \
-                 return c.getContext('2d').getImageData(x, 0, w, c.height).data.some((byte) => byte > 0); }})()"
-            )
-        };
+        let painted = |from: f64, to: f64| painted(&format!("{LOAD} .trace"), from, to);
         assert_eq!(page.eval(&painted(0.35, 0.65)).await, false, "nothing is drawn in the gap");
         assert_eq!(page.eval(&painted(0.05, 0.3)).await, true);
         assert_eq!(page.eval(&painted(0.7, 0.95)).await, true);
@@ -164,12 +170,12 @@ fn before_the_beginning_the_page_says_that_there_is_nothing_and_why() {
 #[test]
 fn a_window_that_moves_back_is_there_and_what_nobody_wants_any_more_is_given_up() {
     run(async {
-        let cluster = Cluster::new(1).with_past(3 * HOUR);
+        let cluster = Cluster::new(1).with_past(12 * HOUR);
         let (_, _, since) = cluster.past();
         let door = open(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
-        let page = window(&browser, &door, since + 1_000, since + 1_600).await;
+        let page = window(&browser, &door, since + 3 * HOUR, since + 3 * HOUR + 600).await;
         page.press("ArrowLeft").await;
         page.wait("it is there", LOADED).await;
         let fetched = page.number("khz.time.fetched").await;
@@ -200,8 +206,7 @@ fn the_overview_shows_all_that_is_kept_and_its_handle_moves_the_window() {
         browser.look(1280, 1000, Theme::Light).await;
         let page = Page::open(&browser, &format!("{}#rate=1&window=10min", door.url())).await;
         page.wait("the strip is there", "!document.querySelector('.strip-window').hidden").await;
-        let painted = "(() => { const c = document.querySelector('.strip .trace'); \
-            return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((byte) => byte > 0); })()";
+        let painted = &painted(".strip .trace", 0.0, 1.0);
         page.wait("it is painted", painted).await;
         let from = "Number(document.querySelector('[data-part=from]').getAttribute('aria-valuemin'))";
         page.wait("it begins at the first row", &format!("Math.abs({from} - {since}) <= 1")).await;
@@ -285,6 +290,7 @@ fn a_khz_without_a_past_says_so_in_the_overview() {
         let start = page.number("khz.newest").await;
         page.wait("some rows are there", &format!("khz.newest > {start} + 3")).await;
         page.press("+").await;
+        show_load(&page).await;
         page.wait(
             "a window is shown",
             "khz.time.isPast && khz.time.panels['Load'] && !khz.time.panels['Load'].isEmpty",

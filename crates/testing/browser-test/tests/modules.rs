@@ -183,7 +183,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
                 return [list, track.at(1000.5), track.rangeAt(1000.5), track.at(1200), track.at(1499.9), track.at(1700), track.average()];
             })()",
             json!([
-                [[2, 2, 2, 1], [4, 0, 9, 0], [5, 5, 5, 1], [7, 7, 7, 0]],
+                [[2, 2, 2, 0], [4, 0, 9, 0], [5, 5, 5, 1], [7, 7, 7, 0]],
                 4,
                 [0, 9],
                 null,

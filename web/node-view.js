@@ -13,7 +13,7 @@ import { PastView } from "./past-view.js";
 import { Pointer } from "./pointer.js";
 import { Line } from "./stream.js";
 import { Table } from "./table.js";
-import { TimeBar } from "./time-bar.js";
+import { COMPARED, TimeBar } from "./time-bar.js";
 import { TimeHands } from "./time-hands.js";
 import { TimeWindow } from "./time-window.js";
 import { WINDOWS } from "./track.js";
@@ -60,11 +60,12 @@ export class NodeView {
     this.board = new Board(document.querySelector("#board"), (panel) => this.addPanel(panel));
     this.heading = new Heading(document, this.board);
     this.pastView = new PastView(this.board, node, () => (this.isBarOld = true));
-    this.bar = new TimeBar(document, this.time, this.ended.signal, () => this.goLive());
+    this.bar = new TimeBar(document, this.time, this.ended.signal, { live: () => this.goLive(), compare: (name) => this.compare(name) });
     this.isBarOld = false;
     this.overview = new Overview(document.querySelector("#overview"), node, this.time, this.ended.signal, {
       settled: () => this.writeAddress(true),
       begins: (time) => this.takeBeginning(time),
+      isPaused: () => this.controls.paused,
     });
     this.line = new Line(PATTERNS, node, this.listener());
     this.controls = new Controls(document, node, asked, this.ended.signal, {
@@ -91,6 +92,8 @@ export class NodeView {
 
   /** Shows the time that an address asks for. */
   ask(asked) {
+    const compared = asked.get("compare");
+    this.bar.compared.value = this.compared = Object.hasOwn(COMPARED, compared ?? "") ? compared : "";
     const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
     if (Number.isNaN(from) && Number.isNaN(to)) return this.time.goLive("given");
     const { span } = WINDOWS[this.tier];
@@ -271,18 +274,24 @@ export class NodeView {
     const picture = this.pastView.pictures.get(panel);
     const of = (track) => picture?.trackOf(track);
     if (Number.isNaN(time)) return { value: (track) => of(track)?.average() ?? NaN, range: () => null };
-    return { value: (track) => of(track)?.at(time) ?? NaN, range: (track) => of(track)?.rangeAt(time) ?? null };
+    const beforeOf = picture?.beforeOf;
+    return {
+      value: (track) => of(track)?.at(time) ?? NaN,
+      range: (track) => of(track)?.rangeAt(time) ?? null,
+      before: beforeOf && ((track) => beforeOf(track)?.at(time - this.pastView.back) ?? NaN),
+    };
   }
 
   /** The words beside the pointer. */
-  pointedText(panel, { value, range }, time, to) {
+  pointedText(panel, { value, range, before }, time, to) {
     const { from } = this.time.shown;
     const span = to - from;
     const words = panel.describeAt(value, this.pointer.height);
     const clock = Number.isNaN(time) ? "" : exactText(time, span, this.liveWindow().to);
     const back = this.time.past ? this.liveWindow().to - time : to - time;
     const ago = this.time.past && back >= 120 ? `−${spanText(back)}` : `−${(back).toFixed(span <= 10 ? 2 : 1)} s`;
-    return [[words, clock, ago].filter((part) => part).join(" · "), ...panel.describeRanges(range)].join("\n");
+    const lines = before ? panel.describeBefore(value, before) : [];
+    return [[words, clock, ago].filter((part) => part).join(" · "), ...panel.describeRanges(range), ...lines].join("\n");
   }
 
   tidy(now) {
@@ -318,6 +327,7 @@ export class NodeView {
     document.body.toggleAttribute("data-past", past !== null);
     if (past) {
       this.pastView.show(past);
+      this.pastView.compare(this.compared ? COMPARED[this.compared].back || past.to - past.from : 0);
     } else if (wasPast) {
       this.pastView.leave();
       for (const panel of this.board.panels) panel.say("");
@@ -325,6 +335,17 @@ export class NodeView {
     }
     this.numbersAt = -Infinity;
     this.showBar();
+  }
+
+  /** Compares the window with a time before it. */
+  compare(name) {
+    this.compared = name;
+    const { from, to } = this.time.shown;
+    if (!this.time.past && name) this.time.show(from, to);
+    else if (this.time.past) {
+      this.showWindow();
+      this.writeAddress(true);
+    }
   }
 
   showBar() {
@@ -336,7 +357,7 @@ export class NodeView {
   /** Writes into the address what is shown, as a step that one can go back from, or in place of what is there. */
   writeAddress(isStep = false) {
     const { past } = this.time;
-    const window = past ? `&from=${addressText(past.from)}&to=${addressText(past.to)}` : "";
+    const window = past ? `&from=${addressText(past.from)}&to=${addressText(past.to)}${this.compared ? `&compare=${this.compared}` : ""}` : "";
     const hash = `${this.hash}${window}`;
     if (isStep && location.hash.slice(1) !== hash) this.on.step(hash);
     else this.on.address(hash);
@@ -366,7 +387,7 @@ export class NodeView {
     const { fetched, aborted, bytes, inFlight } = this.pastView.past;
     const pictures = this.shownOnes().map((panel) => [panel.title, this.pastView.pictures.get(panel)]).filter(([, picture]) => picture);
     const isLoading = pictures.some(([, picture]) => picture.isLoading);
-    const panels = Object.fromEntries(pictures.map(([title, { id, isEmpty, pointSeconds, why, highest }]) => [title, { id, isEmpty, pointSeconds, why, highest }]));
+    const panels = Object.fromEntries(pictures.map(([title, { id, isEmpty, pointSeconds, why, highest, beforeOf }]) => [title, { id, isEmpty, pointSeconds, why, highest, isCompared: Boolean(beforeOf) }]));
     return { isPast: past !== null, ...shown, steps: trail.length, isLoading, fetched, aborted, bytes, inFlight, panels };
   }
 

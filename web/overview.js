@@ -13,8 +13,10 @@ import { percent, perSecond, plain } from "./units.js";
 
 /** Points that are asked for. */
 const POINTS = 300;
-/** The present end is asked for again after this time. */
-const RENEW_MS = 30_000;
+/** The present end is asked for again after the time of so many points, but neither more often than this nor more seldom. */
+const RENEW_POINTS = 2;
+const RENEW_MS_MIN = 30_000;
+const RENEW_MS_MAX = 600_000;
 /** The strip is drawn again this often while it goes on to now. */
 const REDRAW_MS = 1_000;
 /** A key moves by this share of the strip, with Shift ten times as far. */
@@ -54,7 +56,8 @@ const MEASURES = [
 
 export class Overview {
   /**
-   * `time`: the TimeWindow. `on` hears settled(): a movement has ended, and begins(time): when the past begins, 0 if that is not known.
+   * `time`: the TimeWindow. `on` hears settled(): a movement has ended, and begins(time): when the past begins, 0 if that is not known. isPaused(): the page
+   * asks for nothing.
    */
   constructor(root, node, time, signal, on) {
     this.node = node;
@@ -66,7 +69,7 @@ export class Overview {
     this.window = root.querySelector(".strip-window");
     this.note = root.querySelector(".strip-note");
     this.end = root.querySelector(".strip-why");
-    this.select = root.querySelector("select");
+    this.select = root.querySelector("#overviewed");
     this.axis = new TimeAxis();
     this.strip.after(this.axis.root);
     signal.addEventListener("abort", () => this.close());
@@ -140,7 +143,14 @@ export class Overview {
       if (Number.isNaN(this.from)) this.on.begins(0);
     }
     this.drawnAt = -Infinity;
-    this.timer = setTimeout(() => this.ask(), RENEW_MS);
+    this.wait();
+  }
+
+  /** Asks again after a while, unless nobody would see it. */
+  wait() {
+    const point = (1_000 * (this.to - this.from)) / POINTS || 0;
+    const pause = Math.min(RENEW_MS_MAX, Math.max(RENEW_MS_MIN, RENEW_POINTS * point));
+    this.timer = setTimeout(() => (document.hidden || this.on.isPaused() ? this.wait() : this.ask()), pause);
   }
 
   fetch({ names }, from, points, signal) {

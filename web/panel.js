@@ -118,6 +118,12 @@ export class Panel {
     });
   }
 
+  /** The numbers of the time with which this one is compared: beforeOf(track) is the number then. */
+  describeBefore(value, beforeOf) {
+    if (this.heat) return [];
+    return this.series.map(({ label, track, format, gauge }) => `${label} ${format(value(track, gauge))}, before ${format(beforeOf(track))}`.trim());
+  }
+
   /** Words over the picture, such as why it is empty. */
   say(text) {
     if (this.veil.textContent === text) return;

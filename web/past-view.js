@@ -24,6 +24,16 @@ export class PastView {
     /** Samples of each live track at each of its resolutions. */
     this.memory = new Map();
     this.edge = NaN;
+    /** How long before the window the time is with which it is compared; 0: with none. */
+    this.back = 0;
+  }
+
+  /** Compares with the time that long before; 0: with none. */
+  compare(back) {
+    if (back === this.back) return;
+    this.back = back;
+    this.pictures.clear();
+    this.version++;
   }
 
   /** Remembers what the tracks have up to `edge`, the right edge of the plots. */
@@ -65,7 +75,7 @@ export class PastView {
     this.past.sweep();
   }
 
-  /** What `panel` shows: {trackOf, marks, isLoading, why, isEmpty}; the same object while nothing has changed. */
+  /** What `panel` shows: {trackOf, beforeOf, marks, isLoading, why, isEmpty}; the same object while nothing has changed. */
   picture(panel, now) {
     const { window } = this;
     const known = this.pictures.get(panel);
@@ -74,9 +84,13 @@ export class PastView {
     const { feeds, ...need } = this.board.needOf(panel);
     const memory = this.fromMemory(panel, window);
     const got = memory?.isWhole ? FROM_MEMORY : this.past.ask(need, window.from, window.to, now);
-    const isSame = known?.window === window && known.width === width && ["id", "isLoading", "why"].every((part) => known[part] === got[part]);
+    const other = this.back && !panel.heat ? this.past.ask(need, window.from - this.back, window.to - this.back, now) : FROM_MEMORY;
+    const isLoading = got.isLoading || other.isLoading;
+    const isSame = known?.window === window && known.width === width && known.isLoading === isLoading && known.why === got.why && known.id === got.id && known.before?.id === other.id;
     if (isSame) return Object.assign(known, { version: this.version });
     const samples = got.answers.length ? this.derived(known, got, feeds) : null;
+    const before = { id: other.id, samples: other.answers.length ? this.derived(known?.before, other, feeds) : null };
+    const beforeTracks = before.samples && tracksOf(before.samples, { from: window.from - this.back, to: window.to - this.back });
     const tracks = richer(memory?.tracks, samples && tracksOf(samples, window));
     const nothing = new PastTrack(window.from, window.to);
     const picture = {
@@ -85,7 +99,9 @@ export class PastView {
       samples,
       id: got.id,
       version: this.version,
-      isLoading: got.isLoading,
+      before,
+      beforeOf: beforeTracks && ((track) => beforeTracks.get(track)),
+      isLoading,
       why: got.why,
       pointSeconds: got.answers.find(({ isPoints }) => isPoints)?.width ?? 0,
       isEmpty: panel.tracks.every((track) => tracks.get(track)?.isEmpty ?? true),

@@ -145,8 +145,32 @@ export class Plot {
     this.until = BUCKETS;
     c.clearRect(0, 0, canvas.width, canvas.height);
     this.paint();
+    if (past.beforeOf) this.drawBefore(past.beforeOf);
     this.stale = false;
     return true;
+  }
+
+  /** The time with which the window is compared, as dashed lines: of a stack its top. */
+  drawBefore(beforeOf) {
+    const { context: c } = this;
+    const known = this.series.filter(({ track }) => beforeOf(track));
+    c.setLineDash([4 * this.density, 3 * this.density]);
+    if (this.style === "stack") {
+      const parts = known.map(({ track }, i) => points(i).collect(beforeOf(track)));
+      const length = Math.min(...parts.map((p) => p.length));
+      const [top] = parts;
+      if (top) {
+        top.length = length;
+        for (const part of parts.slice(1)) for (let i = 0; i < length; i++) top.mean[i] += part.mean[i];
+        this.line(top, 1, colours.ink);
+      }
+    } else {
+      known.forEach(({ track, colour }) => {
+        const sign = this.style === "mirror" && track === this.series[1]?.track ? -1 : 1;
+        this.line(points(0).collect(beforeOf(track)), sign, colours.series[colour]);
+      });
+    }
+    c.setLineDash([]);
   }
 
   /** A picture of the past has room for every peak, and shows what lies below zero. */
@@ -154,7 +178,8 @@ export class Plot {
     const { scale, series } = this;
     if (scale.fixed) return;
     if (scale.exact) return this.rescaleTo(scale.exact((track) => this.past.trackOf(track).last));
-    const reach = (sign) => Math.max(0, ...series.map((s) => this.trackOf(s).extent(sign)));
+    const before = ({ track }, sign) => this.past.beforeOf?.(track)?.extent(sign) ?? 0;
+    const reach = (sign) => Math.max(0, ...series.map((s) => Math.max(this.trackOf(s).extent(sign), before(s, sign))));
     const depth = scale.signed ? reach(-1) : 0;
     this.sinks = depth > 0;
     this.rescaleTo(Math.max(scale.least ?? 0, roundUp(Math.max(depth, reach(1)) * 1.02, scale.binary)));
@@ -289,7 +314,7 @@ export class Plot {
       const p = points(0).collect(this.trackOf(this.series[i]), this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
       this.band(p, 1, colour);
-      this.line(p, 1, colour);
+      this.line(p, 1, colours.series[colour]);
     }
   }
 
@@ -300,12 +325,12 @@ export class Plot {
       const p = points(0).collect(this.trackOf(series), this.tier, this.first, this.until);
       this.area(p, sign, colour, 0.2);
       this.band(p, sign, colour);
-      this.line(p, sign, colour);
+      this.line(p, sign, colours.series[colour]);
     });
   }
 
   /** The mean, as a line that ends at gaps. */
-  line(p, sign, colour) {
+  line(p, sign, ink) {
     const c = this.context;
     c.beginPath();
     for (let i = 0; i < p.length; i++) {
@@ -317,7 +342,7 @@ export class Plot {
         if (i + 1 === p.length || p.broken[i + 1]) c.lineTo(x + 1, y);
       } else c.lineTo(x, y);
     }
-    c.strokeStyle = colours.series[colour];
+    c.strokeStyle = ink;
     c.lineWidth = 1.25 * this.density;
     c.stroke();
   }

@@ -11,9 +11,17 @@ const BUTTONS = {
   back: (time) => time.back(),
 };
 
+/** With what a window can be compared: how it is called in the address and in words, and how long before it was (0: as long as the window is). */
+export const COMPARED = {
+  before: { text: "the window before", back: 0 },
+  "1h": { text: "the hour before", back: 3_600 },
+  "1d": { text: "the day before", back: 86_400 },
+  "1w": { text: "the week before", back: 604_800 },
+};
+
 export class TimeBar {
-  /** `goLive()` is called when somebody wants the present. */
-  constructor(root, time, signal, goLive) {
+  /** `on` hears live(): somebody wants the present, and compare(name): to compare with another time, "" with none. */
+  constructor(root, time, signal, on) {
     this.time = time;
     this.bar = root.querySelector("#timebar");
     this.text = this.bar.querySelector(".timebar-text");
@@ -24,7 +32,11 @@ export class TimeBar {
     this.beginning = 0;
     const hear = (target, then) => target.addEventListener("click", then, { signal });
     this.live = this.bar.querySelector("#live");
-    hear(this.live, goLive);
+    hear(this.live, on.live);
+    this.compared = root.querySelector("#compare");
+    const options = Object.entries(COMPARED).map(([name, { text }]) => new Option(text.replace("the ", ""), name));
+    this.compared.replaceChildren(new Option("nothing", ""), ...options);
+    this.compared.addEventListener("change", () => on.compare(this.compared.value), { signal });
     this.back = root.querySelector("[data-time=back]");
     for (const button of root.querySelectorAll("[data-time]")) hear(button, () => BUTTONS[button.dataset.time](time));
     hear(root.querySelector("#keys-open"), () => this.showKeys());
@@ -62,6 +74,7 @@ export class TimeBar {
     if (pictures.some(({ isLoading }) => isLoading)) notes.push("loading…");
     const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
     const { beginning } = this;
+    if (this.compared.value) notes.push(`dashed: ${COMPARED[this.compared.value].text}${pictures.some(({ beforeOf }) => beforeOf) ? "" : ", of which nothing is kept"}`);
     if (from < beginning) notes.push(`no data before ${exactText(beginning, to - from, now)}`);
     if (why) notes.push(why);
     return notes;

@@ -59,6 +59,16 @@ struct Past {
     gap: (Nanos, Nanos),
     /// When the load of the last minute is [`SPIKE`] for one row.
     spike: Nanos,
+    /// True for a hub that was started again: it has nothing in memory of nodes that are down.
+    is_stored: bool,
+}
+
+impl Past {
+    /// The last ten minutes, as a hub has them in memory.
+    fn recent() -> Self {
+        let since = Nanos(real_now().0 - 600 * Nanos::SECOND.0);
+        Past { since, gap: (since, since), spike: Nanos(0), is_stored: false }
+    }
 }
 
 /// A load that no other row has.
@@ -76,8 +86,15 @@ impl Cluster {
             down: Arc::new(Mutex::new(down)),
             left: Arc::default(),
             missing: Arc::default(),
-            past: None,
+            past: Some(Past::recent()),
         }
+    }
+
+    /// A cluster that remembers nothing.
+    #[must_use]
+    pub fn without_past(mut self) -> Self {
+        self.past = None;
+        self
     }
 
     /// A cluster that remembers `seconds`. Nothing was gathered for ten minutes in the middle of them, and the row after the first
@@ -87,7 +104,7 @@ impl Cluster {
         let now = real_now().0 / Nanos::SECOND.0;
         let at = |before: u64| Nanos::from_secs(now - before);
         let gap = (at(seconds / 2), at(seconds / 2 - 600));
-        self.past = Some(Past { since: at(seconds), gap, spike: at(seconds - seconds / 4) });
+        self.past = Some(Past { since: at(seconds), gap, spike: at(seconds - seconds / 4), is_stored: true });
         self
     }
 
@@ -395,8 +412,7 @@ impl Query for Cluster {
         let until = boot_now().0 / period.0;
         let ticks = until.saturating_sub(span.0 / period.0)..=until;
         let at = self.places(patterns).into_iter().find(|&at| self.nodes.get(at) == Some(node));
-        // With a past it is like a hub that was started again: in memory it has nothing of nodes that are down.
-        let at = at.filter(|&at| self.past.is_none() || self.is_up(at));
+        let at = at.filter(|&at| self.is_up(at) || !self.past.is_some_and(|past| past.is_stored));
         Ok(at.map(|at| self.delivery(at, &columns, ticks, period)))
     }
 

@@ -279,7 +279,7 @@ fn the_overview_shows_all_that_is_kept_and_its_handle_moves_the_window() {
 #[test]
 fn a_khz_without_a_past_says_so_in_the_overview() {
     run(async {
-        let door = open(&Cluster::new(1));
+        let door = open(&Cluster::new(1).without_past());
         let browser = Browser::start().await;
         browser.look(360, 800, Theme::Light).await;
         let page = Page::open(&browser, &format!("{}#rate=1&window=1min", door.url())).await;
@@ -325,6 +325,77 @@ fn a_node_that_is_down_still_shows_its_past() {
             "location.hash.includes('node=node2') && khz.time.to - khz.time.from < 400",
         )
         .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_window_can_be_compared_with_the_hour_before() {
+    run(async {
+        let cluster = Cluster::new(1).with_past(2 * HOUR);
+        let (_, _, since) = cluster.past();
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = window(&browser, &door, since + HOUR + 1_200, since + HOUR + 1_500).await;
+        let choose = "(() => { const s = document.querySelector('#compare'); s.value = '1h'; s.dispatchEvent(new Event('change')); return true; })()";
+        page.eval(choose).await;
+        page.wait("the hour before has come", &format!("{LOADED} && khz.time.panels['Load'].isCompared"))
+            .await;
+        page.wait("the bar says so", &format!("{NOTE}.includes('dashed: the hour before')")).await;
+        let tip = pointed(&page, (since + HOUR + 1_300) as f64).await;
+        assert!(tip.contains("1 min ") && tip.contains(", before "), "{tip}");
+        page.wait("the address has it", "location.hash.includes('compare=1h')").await;
+        for theme in [Theme::Light, Theme::Dark] {
+            browser.look(1280, 1000, theme).await;
+            page.screenshot(&target_dir().join(format!("screenshots/compare-1280-{}.png", theme.as_str())))
+                .await;
+        }
+        let address = page.eval("location.href").await.as_str().expect("an address").to_owned();
+        let page = Page::open(&browser, &address).await;
+        show_load(&page).await;
+        page.wait("the address shows it again", &format!("{LOADED} && khz.time.panels['Load'].isCompared"))
+            .await;
+        browser.look(360, 800, Theme::Light).await;
+        let wide = page.number("document.documentElement.scrollWidth").await;
+        assert!(wide <= 360.0, "the page is {wide} pixels wide");
+        page.eval("scrollTo(0, 0)").await;
+        page.screenshot(&target_dir().join("screenshots/compare-360-light.png")).await;
+        // An hour before the beginning there is nothing, and the page does not pretend.
+        page.eval(&format!("location.hash = `from={}&to={}&compare=1h`", since + 600, since + 900)).await;
+        show_load(&page).await;
+        page.wait(
+            "nothing is kept of it",
+            &format!("{LOADED} && {NOTE}.includes('of which nothing is kept')"),
+        )
+        .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn the_link_to_all_nodes_leads_over_the_windows_that_were_shown() {
+    run(async {
+        let cluster = Cluster::new(70);
+        cluster.set_down("node42", false);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &format!("{}#metric=load", door.url())).await;
+        let place = "(() => { const t = khz.tile('node42'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
+            return [box.x + t.x + t.width / 2, box.y + t.y + t.height / 2]; })()";
+        let place = page.eval(place).await;
+        page.click_at(place[0].as_f64().expect("a place"), place[1].as_f64().expect("a place")).await;
+        page.wait("the node is live", "khz.view === 'node' && khz.rows > 2").await;
+        for steps in [1, 2] {
+            page.press("+").await;
+            page.wait("it is zoomed", &format!("khz.time.isPast && history.state.steps === {steps}")).await;
+        }
+        page.click("#all").await;
+        page.wait("the tiles are back", "khz.view === 'cluster' && location.hash.includes('metric=load')")
+            .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });

@@ -82,7 +82,7 @@ export class Overview {
     this.timer = 0;
     this.asking = null;
     this.drag = null;
-    this.drawnAt = -Infinity;
+    this.drawnAt = this.describedAt = -Infinity;
     this.select.replaceChildren(...MEASURES.map(({ id, label }) => new Option(label, id)));
     this.select.addEventListener("change", () => this.choose(this.select.value), { signal });
     this.makePlot();
@@ -97,6 +97,8 @@ export class Overview {
   choose(id) {
     this.measure = MEASURES.find((measure) => measure.id === id) ?? MEASURES[0];
     this.samples = null;
+    // What all data begin with may be another quantity.
+    this.isOther = true;
     this.makePlot();
     this.say("loading…");
     this.ask();
@@ -128,14 +130,16 @@ export class Overview {
       const feed = this.measure.make(() => new Samples());
       const first = new PastRows(await this.fetch(feed, 0, 1, asking.signal));
       if (first.time.length > 0) {
-        this.from = first.since;
+        this.from = this.isOther ? Math.min(this.from || first.since, first.since) : first.since;
+        this.isOther = false;
         this.on.begins(this.from);
         const rows = new PastRows(await this.fetch(feed, this.from, POINTS, asking.signal));
         new PastTable([rows]).feed([feed]);
         [this.samples] = feed.tracks;
+      } else if (Number.isNaN(this.from)) {
+        this.on.begins(0);
       }
-      else this.on.begins(0);
-      this.say(first.time.length > 0 ? "" : "nothing of the past is kept yet");
+      this.say(first.time.length > 0 ? "" : "nothing of this is kept");
     } catch (error) {
       if (asking.signal.aborted) return;
       this.say(error.message);
@@ -187,7 +191,7 @@ export class Overview {
       return false;
     }
     this.to = now;
-    this.place();
+    this.place(at);
     const width = this.strip.clientWidth;
     if (this.width === width && at - this.drawnAt < REDRAW_MS) return false;
     this.drawnAt = at;
@@ -205,19 +209,25 @@ export class Overview {
   }
 
   /** Puts the handle where the shown window is. */
-  place() {
+  place(now) {
     const { from, to } = this.time.shown;
     if (this.time.past && from < this.from - SAME * (to - from)) this.askWhy();
     const width = this.strip.clientWidth;
     const at = (time) => Math.min(1, Math.max(0, (time - this.from) / (this.to - this.from))) * width;
     const wide = Math.max(HANDLE_MIN, at(to) - at(from));
     const left = Math.min(width - wide, Math.max(0, (at(from) + at(to)) / 2 - wide / 2));
+    const placed = `${left.toFixed(1)}|${wide.toFixed(1)}`;
+    if (placed !== this.placed) {
+      this.placed = placed;
+      this.window.style.left = `${left}px`;
+      this.window.style.width = `${wide}px`;
+    }
     this.window.hidden = false;
-    this.window.style.left = `${left}px`;
-    this.window.style.width = `${wide}px`;
     const shown = `${from}|${to}`;
-    if (shown === this.placed) return;
-    this.placed = shown;
+    // The window of now moves all the time: that is not worth a word each frame.
+    if (shown === this.described || (!this.time.past && now - this.describedAt < REDRAW_MS)) return;
+    this.described = shown;
+    this.describedAt = now;
     for (const part of this.parts) {
       const { name, text } = this.valueOf(part, from, to);
       part.setAttribute("aria-valuemin", Math.round(this.from));

@@ -37,6 +37,7 @@ export class PastRows {
     for (const { name, kind, unit, ...part } of parts) this.column(name, labelled(part), kind, unit);
     this.layOut(parts);
     for (const part of parts) this.fill(part);
+    this.row = null;
     /** Seconds from a row to the next; rows of which only a summary is left are farther apart. */
     this.width = this.isPoints ? Number(end.width) : period(this.time);
     const summary = Number(end.width ?? 0);

@@ -20,6 +20,8 @@ const ROW_SECONDS = 1;
 const SETTLED_SECONDS = 1;
 /** All pieces together: some dozen windows of all panels. */
 export const PAST_BYTES_MAX = 64 << 20;
+/** Pieces of which something is known, also of those that are empty or failed. */
+const PIECES_MAX = 4_096;
 /** Requests at a time: the server reads two histories at once. */
 export const IN_FLIGHT_MAX = 2;
 /** What failed is not asked for again for this long. */
@@ -92,8 +94,9 @@ export class Past {
     const key = `${names.join()}|${span}|${points}|${at}`;
     let piece = this.pieces.get(key);
     if (!piece) {
-      piece = { key, names, points, from: at * span, to: (at + 1) * span, until: 0, rows: null, why: "", state: "new", number: 0, failedAt: -Infinity };
+      piece = { key, names, points, from: at * span, to: (at + 1) * span, until: 0, rows: null, why: "", state: "new", number: 0, failedAt: -Infinity, turn: this.turn };
       this.pieces.set(key, piece);
+      this.makeRoom();
     } else {
       // The one used last stands last.
       this.pieces.delete(key);
@@ -159,7 +162,7 @@ export class Past {
   /** Drops the pieces that were used longest ago; what the window shows stays. */
   makeRoom() {
     for (const piece of this.pieces.values()) {
-      if (this.bytes <= this.bytesMax) return;
+      if (this.bytes <= this.bytesMax && this.pieces.size <= PIECES_MAX) return;
       if (piece.turn !== this.turn && piece.state !== "asked") this.drop(piece);
     }
   }

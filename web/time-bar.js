@@ -11,6 +11,9 @@ const BUTTONS = {
   back: (time) => time.back(),
 };
 
+/** A screen reader hears of another window when it has stood still for this long. */
+const SPOKEN_MS = 600;
+
 /** With what a window can be compared: how it is called in the address and in words, and how long before it was (0: as long as the window is). */
 export const COMPARED = {
   before: { text: "the window before", back: 0 },
@@ -45,6 +48,7 @@ export class TimeBar {
 
   close() {
     this.keys.close();
+    clearTimeout(this.timer);
   }
 
   showKeys() {
@@ -59,18 +63,24 @@ export class TimeBar {
     if (!past) {
       put(this.text, `Live: the last ${spanText(to - from)}`);
       put(this.note, "drag in a plot to see more of a time");
-      put(this.spoken, "Live");
-      return;
+      return this.speak("Live");
     }
     put(this.text, `Paused at ${windowText(from, to, now)}`);
     put(this.note, [spanText(to - from), ...this.notes(pictures, past, now)].join(" · "));
-    put(this.spoken, `${this.text.textContent}, ${this.note.textContent}`);
+    this.speak(`${this.text.textContent}, ${this.note.textContent}`);
+  }
+
+  speak(text) {
+    if (text === this.wanted) return;
+    this.wanted = text;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => put(this.spoken, text), SPOKEN_MS);
   }
 
   notes(pictures, { from, to }, now) {
     const notes = [];
     const points = Math.max(0, ...pictures.map(({ pointSeconds }) => pointSeconds));
-    if (points > 0) notes.push(`points of ${spanText(points)}, with lowest and highest`);
+    if (points > 0) notes.push(`points of ${spanText(points)}: gauges with lowest and highest, rates as means`);
     if (pictures.some(({ isLoading }) => isLoading)) notes.push("loading…");
     const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
     const { beginning } = this;

@@ -14,6 +14,8 @@ const PINCH_BELOW = 40;
 const LINE_PIXELS = 16;
 /** A wheel that rests for this long has ended its movement. */
 const WHEEL_END_MS = 400;
+/** After the page was scrolled, the wheel goes on scrolling it for this long, whatever comes under the pointer. */
+const SCROLLED_MS = 300;
 /** Two fingers are never counted as closer than this share of the width. */
 const FINGERS_MIN = 0.02;
 
@@ -28,7 +30,9 @@ export class TimeHands {
     this.drag = null;
     this.fingers = new Map();
     this.wheelTimer = 0;
+    this.scrolledAt = -Infinity;
     document.addEventListener("keydown", (event) => this.key(event), { signal });
+    document.addEventListener("scroll", () => (this.scrolledAt = performance.now()), { signal, passive: true });
     signal.addEventListener("abort", () => clearTimeout(this.wheelTimer));
   }
 
@@ -142,6 +146,7 @@ export class TimeHands {
     const [dx, dy] = [event.deltaX * size, event.deltaY * size];
     const isSideways = event.shiftKey || Math.abs(dx) > Math.abs(dy);
     if (!isMeant && !event.ctrlKey && !isSideways) return;
+    if (!event.cancelable || (!event.ctrlKey && performance.now() - this.scrolledAt < SCROLLED_MS)) return;
     event.preventDefault();
     if (!this.wheelTimer) this.time.hold();
     clearTimeout(this.wheelTimer);

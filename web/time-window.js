@@ -30,7 +30,8 @@ export class TimeWindow {
     const span = Math.min(SPAN_MAX, Math.max(SPAN_MIN, to - from));
     // Around the middle of what was asked for, but not in the future, which nobody knows, nor before 1970.
     let end = (from + to) / 2 + span / 2;
-    if (end > now) end = now;
+    // An address may come before the node's time is known.
+    if (end > now && how !== "given") end = now;
     if (end - span < 0) end = span;
     if (!Number.isFinite(end)) return;
     const next = { from: end - span, to: end };
@@ -68,7 +69,9 @@ export class TimeWindow {
 
   /** Back to the window before; without one, to now. */
   back() {
-    const before = this.trail.pop() ?? null;
+    let before = this.trail.pop() ?? null;
+    // A movement that ended where it began is no step.
+    while (before && this.past && isSame(this.past, before)) before = this.trail.pop() ?? null;
     this.past = before;
     this.changed("step");
   }

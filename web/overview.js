@@ -9,6 +9,7 @@ import { PastRows, PastTable, Samples } from "./past-rows.js";
 import { PastTrack } from "./past-track.js";
 import { Plot } from "./plot.js";
 import { marksOf, TimeAxis } from "./time-axis.js";
+import { SAME } from "./time-bar.js";
 import { percent, perSecond, plain } from "./units.js";
 
 /** Points that are asked for. */
@@ -23,8 +24,6 @@ const REDRAW_MS = 1_000;
 const KEY_STEP = 0.005;
 /** The handle is never narrower (CSS pixels), so that it can be held. */
 const HANDLE_MIN = 14;
-/** A window that begins earlier than all data by less than this share of its length begins with them. */
-const SAME = 0.01;
 /** A past shorter than this (seconds) is no past yet. */
 const SPAN_MIN = 10;
 

@@ -11,6 +11,9 @@ const BUTTONS = {
   back: (time) => time.back(),
 };
 
+/** A window that begins earlier than all data by less than this share of its length begins with them. */
+export const SAME = 0.01;
+
 /** A screen reader hears of another window when it has stood still for this long. */
 const SPOKEN_MS = 600;
 
@@ -85,7 +88,7 @@ export class TimeBar {
     const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
     const { beginning } = this;
     if (this.compared.value) notes.push(`dashed: ${COMPARED[this.compared.value].text}${pictures.some(({ beforeOf }) => beforeOf) ? "" : ", of which nothing is kept"}`);
-    if (from < beginning) notes.push(`no data before ${exactText(beginning, to - from, now)}`);
+    if (from < beginning - SAME * (to - from)) notes.push(`no data before ${exactText(beginning, to - from, now)}`);
     if (why) notes.push(why);
     return notes;
   }

@@ -185,7 +185,11 @@ fn a_window_that_moves_back_is_there_and_what_nobody_wants_any_more_is_given_up(
         browser.slow_line(SLOW_LINE).await;
         for _ in 0..4 {
             page.press("-").await;
-            page.wait("it is loading", "khz.time.isLoading").await;
+            page.wait(
+                "it is loading, and says so",
+                &format!("khz.time.isLoading && {NOTE}.includes('loading…')"),
+            )
+            .await;
             assert!(page.number("khz.time.inFlight").await <= 2.0, "two requests at a time");
         }
         page.wait("requests of windows before were given up", "khz.time.aborted > 0").await;

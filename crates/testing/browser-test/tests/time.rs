@@ -156,6 +156,8 @@ fn wheel_and_keys_zoom_and_move_and_an_ordinary_wheel_scrolls_the_page() {
         page.wait("the page is scrolled", "scrollY > 0").await;
         assert_eq!(page.eval("khz.time.isPast").await, false, "the wheel alone does not zoom");
         page.eval("scrollTo(0, 0)").await;
+        let rested = "performance.now() - (window.scrolledLast ??= performance.now()) > 400";
+        page.wait("the wheel that scrolled rests", rested).await;
         page.wheel(point(&page, AXIS, (0.5, 0.5)).await, -200.0, 0).await;
         page.wait("the wheel on the axis zooms", &format!("khz.time.isPast && {SPAN} < 9")).await;
         page.wait("the movement is in the address", "location.hash.includes('from=')").await;
@@ -203,11 +205,13 @@ fn two_fingers_zoom_and_one_moves_the_axis() {
             let page = live_page(&browser, &server).await;
             page.eval(&format!("document.querySelector('{PLOT}').scrollIntoView({{ block: 'center' }})"))
                 .await;
-            let at = |share: f64| point(&page, PLOT, (share, 0.5));
-            page.fingers("touchStart", &[at(0.4).await]).await;
-            page.fingers("touchStart", &[at(0.4).await, at(0.6).await]).await;
-            page.fingers("touchMove", &[at(0.3).await, at(0.7).await]).await;
-            page.fingers("touchMove", &[at(0.2).await, at(0.8).await]).await;
+            // Fingers keep their height, also if something above the plot appears meanwhile.
+            let (left, top, wide, high) = page.place(PLOT).await;
+            let at = |share: f64| (left + share * wide, top + 0.5 * high);
+            page.fingers("touchStart", &[at(0.4)]).await;
+            page.fingers("touchStart", &[at(0.4), at(0.6)]).await;
+            page.fingers("touchMove", &[at(0.3), at(0.7)]).await;
+            page.fingers("touchMove", &[at(0.2), at(0.8)]).await;
             page.fingers("touchEnd", &[]).await;
             page.wait(
                 "fingers that part zoom",
@@ -218,10 +222,11 @@ fn two_fingers_zoom_and_one_moves_the_axis() {
             let from = page.number("khz.time.from").await;
             page.eval(&format!("document.querySelector('{AXIS}').scrollIntoView({{ block: 'center' }})"))
                 .await;
-            let on = |share: f64| point(&page, AXIS, (share, 0.5));
-            page.fingers("touchStart", &[on(0.3).await]).await;
-            page.fingers("touchMove", &[on(0.5).await]).await;
-            page.fingers("touchMove", &[on(0.7).await]).await;
+            let (left, top, wide, high) = page.place(AXIS).await;
+            let on = |share: f64| (left + share * wide, top + 0.5 * high);
+            page.fingers("touchStart", &[on(0.3)]).await;
+            page.fingers("touchMove", &[on(0.5)]).await;
+            page.fingers("touchMove", &[on(0.7)]).await;
             page.fingers("touchEnd", &[]).await;
             page.wait("a finger moves the axis", &format!("khz.time.from < {from} - 0.5")).await;
             page.eval("scrollTo(0, 0)").await;

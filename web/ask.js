@@ -23,6 +23,13 @@ export async function ask(path, signal) {
   return answer;
 }
 
+/** An answer with one JSON object a line, as text. */
+export async function askLines(path, signal) {
+  const { response, text } = await asked(path, { cache: "no-store" }, signal);
+  if (!response.ok) throw new Error(parsed(response, text).error ?? `the server answered ${response.status}`);
+  return text;
+}
+
 async function asked(path, how, signal) {
   const late = AbortSignal.timeout(ANSWER_MS_MAX);
   try {

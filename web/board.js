@@ -36,6 +36,9 @@ const JOBS_MAX = 64;
 /** Jobs publish seldom: their rates are taken over this, so that they are no needles between zeros. */
 const JOB_WINDOW_SECONDS = 5;
 
+/** The share of all CPUs that is busy. */
+export const busyFeed = (make) => new Shares(ALL_MODES, [ALL_MODES.slice(0, -RESTING)], undefined, make);
+
 const SHOWN_MODES = [
   ["user", 0, ["cpu.all.user"]],
   ["system", 1, ["cpu.all.system"]],
@@ -51,17 +54,27 @@ export class Board {
     this.root = root;
     this.added = added;
     this.feeds = [];
+    /** Which feed fills which track. */
+    this.feedOf = new Map();
     this.panels = [];
     this.table = null;
     /** Stamps of the newest and of the first row. */
     this.time = NaN;
     this.oldest = NaN;
     this.period = NaN;
+    /** What to add to a stamp to get seconds since 1970, by the node's clock. */
+    this.offset = NaN;
     this.buildFixed();
+  }
+
+  /** The newest row's time in seconds since 1970; NaN before the first. */
+  get now() {
+    return this.time + this.offset;
   }
 
   feed(feed) {
     this.feeds.push(feed);
+    for (const track of feed.tracks) this.feedOf.set(track, feed);
     if (this.table) feed.bind(this.table);
     return feed;
   }
@@ -101,14 +114,13 @@ export class Board {
   buildModes(grid) {
     const shares = this.feed(new Shares(ALL_MODES, SHOWN_MODES.map(([, , names]) => names)));
     const series = SHOWN_MODES.map(([label, colour], i) => ({ label, colour, track: shares.tracks[i], format: percent }));
-    const busy = (since) => this.busyText(shares.tracks, since);
+    const busy = (value) => this.busyText(shares.tracks, value);
     this.panel(grid, { title: "All CPUs", series, extra: [{ label: "busy", read: busy }], plot: { style: "stack", scale: { fixed: 100 }, format: (v) => `${v} %`, rows: 4 } });
   }
 
   /** The share of all CPUs and, as khz watch and plots say it, how many CPUs that is. */
-  busyText(tracks, since) {
-    if (!tracks.every((track) => track.lastTime >= since)) return UNKNOWN_TEXT;
-    const share = tracks.reduce((sum, track) => sum + track.recent(), 0);
+  busyText(tracks, value) {
+    const share = tracks.reduce((sum, track) => sum + value(track), 0);
     if (!Number.isFinite(share)) return UNKNOWN_TEXT;
     const count = this.table?.instances("cpu.idle").length ?? 0;
     return `${percent(share)} of all${count > 0 ? `, ${digits((share / 100) * count)} of ${count} CPUs` : ""}`;
@@ -133,7 +145,7 @@ export class Board {
       { label: "of", track: total, format: bytes, gauge: true },
       { label: "swap used", track: swap, format: bytes, gauge: true },
     ];
-    this.panel(grid, { title: "Memory", series, extra, plot: { style: "stack", scale: { exact: () => total.last }, format: bytes, rows: 4 } });
+    this.panel(grid, { title: "Memory", series, extra, plot: { style: "stack", scale: { exact: (last) => last(total) }, format: bytes, rows: 4 } });
   }
 
   buildLoad(grid) {
@@ -169,6 +181,20 @@ export class Board {
     }
   }
 
+  /** What a panel shows: its feeds, the names of their metrics, and how many series these have. */
+  needOf(panel) {
+    const feeds = [...new Set(panel.tracks.map((track) => this.feedOf.get(track)))];
+    const names = [...new Set(feeds.flatMap((feed) => feed.names))].sort();
+    const series = this.table?.columns.filter(({ name }) => names.includes(name)).length ?? 0;
+    return { feeds, names, series: Math.max(series, names.length) };
+  }
+
+  /** What a node that sends nothing now once had: its columns with their last readings, so that its panels exist. */
+  bindPast(table) {
+    this.bind(table, 1);
+    for (const feed of this.feeds) if (feed.column >= 0 && "total" in feed) feed.total = table.value[feed.column];
+  }
+
   /** New columns: binds every feed to its column and makes feeds for what has appeared. */
   bind(table, period) {
     this.table = table;
@@ -195,13 +221,12 @@ export class Board {
     this.cores.replaceChildren();
     if (series.length > CPU_PLOTS_MAX) {
       const size = series.length > 96 ? "many" : "tall";
-      const known = (since) =>
-        series.filter(({ track }) => track.lastTime >= since).map(({ track }) => track.last).filter(Number.isFinite);
-      const mean = (since) => {
-        const shares = known(since);
+      const known = (value) => series.map(({ track }) => value(track, true)).filter(Number.isFinite);
+      const mean = (value) => {
+        const shares = known(value);
         return percent(shares.reduce((a, b) => a + b, 0) / shares.length);
       };
-      const busiest = (since) => percent(Math.max(...known(since)));
+      const busiest = (value) => percent(Math.max(...known(value)));
       this.cpu.note.textContent = cpus.length > CPUS_MAX ? `${cpus.length - CPUS_MAX} CPUs beyond the first ${CPUS_MAX} have no row of their own` : "";
       this.panel(this.cores, { title: `Each of ${series.length} CPUs`, series, heat: true, size, extra: [{ label: "mean", read: mean }, { label: "busiest", read: busiest }] });
     } else {
@@ -254,6 +279,7 @@ export class Board {
       const passed = table.time - this.time;
       const holes = passed > Math.max(3 * this.reach, 0.3) || passed < 0;
       this.time = table.time;
+      this.offset = Number(rows[r].t) - table.time;
       if (Number.isNaN(this.oldest)) this.oldest = table.time;
       this.reach = this.period;
       for (const feed of this.feeds) feed.take(table, holes);

@@ -79,7 +79,7 @@ export class Controls {
 
   /** Space pauses, unless a control has the focus that space belongs to. */
   key(event) {
-    if (event.key !== " " || event.target.closest("button, input, a")) return;
+    if (event.key !== " " || event.target.closest("button, input, a, select, dialog")) return;
     event.preventDefault();
     this.setPaused(!this.paused);
   }

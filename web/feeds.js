@@ -10,14 +10,21 @@ const SHARE_WINDOW_SECONDS = 0.1;
 /** Lets `0.0999999` count as the whole window it is: rows are aligned to the microsecond, doubles are not. */
 const SLACK_SECONDS = 0.002;
 
-/** A column that feeds one track as it is. */
+const liveTrack = () => new Track();
+
+/** A column that feeds one track as it is. Every feed can be made `again` for other tracks, and has the `names` of its metrics. */
 export class Gauge {
-  constructor(name, instance) {
+  constructor(name, instance, make = liveTrack) {
     this.name = name;
+    this.names = [name];
     this.instance = instance;
-    this.track = new Track();
+    this.track = make();
     this.tracks = [this.track];
     this.column = -1;
+  }
+
+  again(make) {
+    return new Gauge(this.name, this.instance, make);
   }
 
   bind(table) {
@@ -28,20 +35,25 @@ export class Gauge {
     const c = this.column;
     if (c < 0) return;
     if (holes) this.track.gap();
-    if (table.state[c] === PRESENT) this.track.push(table.time, table.value[c]);
+    // Of a longer time the table has lowest and highest, too.
+    if (table.state[c] === PRESENT) this.track.push(table.time, table.value[c], table.low?.[c], table.high?.[c]);
     else if (table.unknown(c)) this.track.gap();
   }
 }
 
 /** A gauge computed from several gauge columns by `compute(values)`; unknown when one of them is. */
 export class Computed {
-  constructor(names, compute) {
+  constructor(names, compute, make = liveTrack) {
     this.names = names;
     this.compute = compute;
-    this.track = new Track();
+    this.track = make();
     this.tracks = [this.track];
     this.columns = [];
     this.values = names.map(() => NaN);
+  }
+
+  again(make) {
+    return new Computed(this.names, this.compute, make);
   }
 
   bind(table) {
@@ -63,17 +75,22 @@ export class Computed {
 
 /** Increase of a counter per second, over at least `window` seconds. */
 export class Rate {
-  constructor(name, instance, window = 0) {
+  constructor(name, instance, window = 0, make = liveTrack) {
     this.name = name;
+    this.names = [name];
     this.instance = instance;
     this.window = window;
-    this.track = new Track();
+    this.track = make();
     this.tracks = [this.track];
     this.column = -1;
     this.value = NaN;
     this.time = NaN;
     /** The counter as last read. */
     this.total = NaN;
+  }
+
+  again(make) {
+    return new Rate(this.name, this.instance, this.window, make);
   }
 
   bind(table) {
@@ -112,14 +129,19 @@ export class Rate {
  */
 export class Shares {
   /** `shown` are groups of names, a track for each; the sum is over all `names`. */
-  constructor(names, shown, instance) {
+  constructor(names, shown, instance, make = liveTrack) {
     this.names = names;
+    this.shown = shown;
     this.instance = instance;
-    this.tracks = shown.map(() => new Track());
+    this.tracks = shown.map(() => make());
     this.groups = shown.map((group) => group.map((name) => names.indexOf(name)));
     this.before = new Float64Array(names.length).fill(NaN);
     this.time = NaN;
     this.columns = [];
+  }
+
+  again(make) {
+    return new Shares(this.names, this.shown, this.instance, make);
   }
 
   bind(table) {

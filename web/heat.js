@@ -3,9 +3,10 @@
 
 import { colours } from "./theme-colours.js";
 import { fit, Unseen } from "./plot.js";
-import { bucketAt, WINDOWS } from "./track.js";
+import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
 
 const COLUMNS = 1024;
+const points = new Points();
 
 export class Heat {
   /** `tracks`: percent, one for each row from the top. */
@@ -24,6 +25,8 @@ export class Heat {
     this.written = -1;
     this.unseen = new Unseen(tracks);
     this.stale = true;
+    /** The window of the past that is drawn; null: what comes now. */
+    this.past = null;
   }
 
   refresh() {
@@ -33,6 +36,7 @@ export class Heat {
   draw(edge, tier) {
     const { canvas, context: c } = this;
     if (canvas.clientWidth === 0) return false;
+    if (this.past) [this.past, this.stale] = [null, true];
     if (this.stale) fit(canvas);
     const { span } = WINDOWS[tier];
     const edgePixel = Math.floor((edge / span) * canvas.width);
@@ -47,6 +51,30 @@ export class Heat {
     this.writeColumns(Math.max(from, until - COLUMNS + 1), until);
     this.paint(c, canvas, until);
     this.written = until;
+    this.stale = false;
+    return true;
+  }
+
+  /** Draws a window of the past; returns whether it had to. */
+  drawPast(past) {
+    const { canvas, context: c, words } = this;
+    if (canvas.clientWidth === 0 || (!this.stale && past === this.past)) return false;
+    fit(canvas);
+    this.past = past;
+    words.fill(0);
+    this.tracks.forEach((track, row) => {
+      const p = points.collect(past.trackOf(track));
+      for (let i = 0; i < p.length; i++) {
+        const to = Math.min(BUCKETS - 1, Math.round(p.bucket[i]));
+        const from = Math.max(0, p.broken[i] || i === 0 ? Math.round(p.bucket[i]) : Math.round(p.bucket[i - 1]) + 1);
+        const pixel = colours.heat[Math.round(p.mean[i] * 2.55)] ?? 0;
+        for (let column = from; column <= to; column++) words[row * COLUMNS + column] = pixel;
+      }
+    });
+    this.imageContext.putImageData(this.pixels, 0, 0);
+    c.clearRect(0, 0, canvas.width, canvas.height);
+    c.imageSmoothingEnabled = false;
+    c.drawImage(this.image, 0, 0, BUCKETS, this.tracks.length, 0, 0, canvas.width, canvas.height);
     this.stale = false;
     return true;
   }

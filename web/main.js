@@ -40,8 +40,8 @@ if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();
-  // Back where one came from, with its search and its order, where that is the page of all nodes.
-  if (history.state?.fromCluster) history.back();
+  // Back where one came from, with its search and its order, where that is the page of all nodes: over the windows that were shown since.
+  if (history.state?.fromCluster) history.go(-1 - (history.state.steps ?? 0));
   else location.hash = "";
 });
 start();
@@ -67,14 +67,14 @@ function route() {
   const wanted = Object.keys(LAZY).find((name) => asked.has(name));
   if (wanted) return routeLazy(wanted, asked);
   const node = several ? asked.get("node") : null;
-  if (view && !lazy && node === shownNode && (node || !several)) return;
+  if (view && !lazy && node === shownNode && (node || !several)) return view.ask?.(asked);
   view?.close();
   lazy = "";
   shownNode = node;
   const cluster = several && !node;
   showParts(cluster ? "cluster" : "node");
   find("#all").hidden = cluster || !several;
-  const on = { state: showState, notice: showNotice, address: setAddress, name: showName };
+  const on = { state: showState, notice: showNotice, address: setAddress, step: stepAddress, name: showName };
   if (cluster) {
     showName("All nodes");
     view = new ClusterView(find("#cluster"), asked, { ...on, open: openNode });
@@ -127,6 +127,11 @@ function openNode(name) {
 /** Remembers the controls in the address, without a step for the way back. */
 function setAddress(hash) {
   history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
+}
+
+/** The same as a step that the browser's way back undoes. */
+function stepAddress(hash) {
+  history.pushState({ ...history.state, steps: (history.state?.steps ?? 0) + 1 }, "", `#${hash}`);
 }
 
 function showName(name) {
@@ -188,6 +193,7 @@ window.khz = {
   get alerts() { return alerts() && { state: alerts().state, rules: alerts().list?.rules.length, firing: alerts().list?.firing, pending: alerts().list?.pending, plots: alerts().open.map(({ detail }) => detail?.state) }; },
   get firing() { return find("#alerts-link b").textContent; },
   refreshAlerts: () => alerts()?.refresh() ?? alertCount.refresh(),
+  get time() { return node()?.timeForTests(); },
   resetFrames: () => node()?.frames.reset(),
   get repaints() { return cluster()?.map.repaints; },
   get paintMs() { return cluster()?.map.paintMs; },

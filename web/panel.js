@@ -3,7 +3,7 @@
 
 import { Plot } from "./plot.js";
 import { Heat } from "./heat.js";
-import { WINDOWS } from "./track.js";
+import { TimeAxis } from "./time-axis.js";
 import { UNKNOWN_TEXT } from "./units.js";
 
 /** Foreign text without what cannot be seen or turns the direction of writing: a name must not look like another one. */
@@ -23,7 +23,8 @@ export function element(tag, { classes = "", text, ...attributes } = {}, ...chil
 export class Panel {
   /**
    * `title`; `series`: [{label, track, colour, format}] in drawing order; `plot` as for Plot, or `heat: true`;
-   * `size`: a class for the height; `extra`: [{label, read}] are further numbers of the legend.
+   * `size`: a class for the height; `extra`: [{label, track, format}] or [{label, read}] are further numbers of the legend. read(value)
+   * makes a text of what value(track, gauge) says of tracks at the time that the legend shows.
    */
   constructor({ title, series, plot, heat = false, size = "tall", extra = [], note = "", hidden = false }) {
     this.title = visible(title);
@@ -34,6 +35,7 @@ export class Panel {
     this.legend = element("ul", { classes: "legend" });
     if (!heat) for (const s of series) this.entry(s.label, s.colour, s);
     for (const e of extra) this.entry(e.label, null, e);
+    this.tracks = [...series, ...extra].map((s) => s.track).filter((track) => track);
     this.cursor = element("div", { classes: "cursor", hidden: "" });
     this.tip = element("output", { classes: "tip", hidden: "" });
     this.frame = element(
@@ -44,13 +46,15 @@ export class Panel {
         role: "group",
         "aria-roledescription": "plot",
         "aria-label": title,
-        "aria-description": "Arrow keys move the cursor, Escape takes it away",
+        "aria-description": "Arrow keys move the cursor, Escape takes it away, plus and minus zoom, the question mark lists all keys",
       },
       element("canvas", { classes: "axes", "aria-hidden": "true" }),
       element("canvas", { classes: "trace", "aria-hidden": "true" }),
+      (this.veil = element("p", { classes: "veil", hidden: "" })),
       this.cursor,
       this.tip,
     );
+    this.axis = new TimeAxis();
     if (heat) this.frame.style.setProperty("--rows", series.length);
     this.note = element("p", { classes: "note", text: note });
     this.root = element(
@@ -58,7 +62,7 @@ export class Panel {
       { classes: `panel${heat ? " heat" : ""}`, "aria-label": title },
       element("header", {}, element("h3", { text: title }), this.legend),
       this.frame,
-      element("div", { classes: "times", "aria-hidden": "true" }, ...["", "", "now"].map((text) => element("span", { text }))),
+      this.axis.root,
       this.note,
     );
     this.root.hidden = hidden;
@@ -75,46 +79,55 @@ export class Panel {
     this.values.push({ label, source, text: value.firstChild, shown: UNKNOWN_TEXT });
   }
 
-  /** Writes the numbers at `time`, or the newest when it is NaN; those from before `since` are no longer known. */
-  write(tier, time, since) {
+  /** Writes the numbers that value(track, gauge) has. */
+  write(value) {
     for (const entry of this.values) {
       const { source } = entry;
-      const value = source.read ? source.read(since) : Number.isNaN(time) ? newest(source, since) : source.track.at(tier, time);
-      const text = source.read ? value : source.format(value);
+      const text = source.read ? source.read(value) : source.format(value(source.track, source.gauge));
       if (text === entry.shown) continue;
       entry.text.data = entry.shown = text;
     }
   }
 
   /** What a screen reader says of the picture. */
-  describe() {
+  describe(value) {
     const numbers = this.values.map((v) => `${v.label} ${v.shown}`.trim());
-    this.frame.setAttribute("aria-label", `${this.title}: ${this.heat ? this.describeHeat() : numbers.join(", ")}`);
+    this.frame.setAttribute("aria-label", `${this.title}: ${this.heat ? this.describeHeat(value) : numbers.join(", ")}`);
   }
 
-  describeHeat() {
-    const busiest = this.series.reduce((a, b) => (b.track.last > (a.track.last || 0) ? b : a));
-    return `${this.series.length} CPUs, busiest is ${busiest.label} at ${busiest.format(busiest.track.last)}`;
+  describeHeat(value) {
+    const shares = this.series.map((s) => value(s.track, true));
+    const busiest = shares.reduce((a, share, i) => (share > (shares[a] || 0) ? i : a), 0);
+    const { label, format } = this.series[busiest];
+    return `${this.series.length} CPUs, busiest is ${label} at ${format(shares[busiest])}`;
   }
 
   /** The numbers under the pointer for pictures whose legend does not have them. */
-  describeAt(tier, time, share) {
+  describeAt(value, share) {
     if (!this.heat) return "";
     const s = this.series[Math.min(this.series.length - 1, Math.floor(share * this.series.length))];
-    return `${s.label} ${s.format(s.track.at(tier, time))}`;
+    return `${s.label} ${s.format(value(s.track, true))}`;
   }
 
-  setWindow(tier) {
-    const { span } = WINDOWS[tier];
-    const text = (seconds) => (seconds >= 120 ? `−${seconds / 60} min` : `−${seconds} s`);
-    const [left, middle] = this.root.querySelectorAll(".times span");
-    left.textContent = text(span);
-    middle.textContent = text(span / 2);
+  /** From lowest to highest, for each series of which one place of the picture has several values: range(track) is [low, high] or null. */
+  describeRanges(range) {
+    if (this.heat) return [];
+    return this.series.flatMap(({ label, track, format }) => {
+      const found = range(track);
+      return found ? [`${label} ${format(found[0])} … ${format(found[1])}`.trim()] : [];
+    });
   }
-}
 
-/** A rate of the last millisecond nobody can read; a gauge is what it is now. */
-function newest({ track, gauge }, since) {
-  if (track.lastTime < since) return NaN;
-  return gauge ? track.last : track.recent();
+  /** The numbers of the time with which this one is compared: beforeOf(track) is the number then. */
+  describeBefore(value, beforeOf) {
+    if (this.heat) return [];
+    return this.series.map(({ label, track, format, gauge }) => `${label} ${format(value(track, gauge))}, before ${format(beforeOf(track))}`.trim());
+  }
+
+  /** Words over the picture, such as why it is empty. */
+  say(text) {
+    if (this.veil.textContent === text) return;
+    this.veil.textContent = text;
+    this.veil.hidden = text === "";
+  }
 }

@@ -2,7 +2,7 @@
 // shifted and only its right edge redrawn, so that a frame costs a copy and a few line segments, whatever the
 // rate. It refuses to smooth or to bridge gaps.
 
-import { bucketAt, Points, WINDOWS } from "./track.js";
+import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
 import { colours } from "./theme-colours.js";
 import { roundUp } from "./units.js";
 
@@ -14,6 +14,10 @@ const OVERLAP = 4;
 const SHRINK_BELOW = 0.4;
 /** ...for this many milliseconds: a plot that breathes with every burst is hard to read. */
 const SHRINK_AFTER_MS = 2_000;
+
+/** How opaque the band from lowest to highest is. In the past a single column of it may be all that is to be seen of a peak. */
+const LIVE_BAND = 0.32;
+const PAST_BAND = 0.65;
 
 /** Height of a label of the vertical axis, CSS pixels. */
 const LABEL_HEIGHT = 16;
@@ -65,8 +69,8 @@ export class Plot {
   /**
    * `style`: "lines", "stack" or "mirror" (two tracks, the second downwards).
    * `series`: [{track, colour}], colour being an index into the palette.
-   * `scale`: {fixed}, {exact: () => top} or {binary, least}, and {signed} where lines may be below zero; `format`
-   * prints a value of the vertical axis.
+   * `scale`: {fixed}, {exact: (last) => top}, where last(track) is the newest value of a track, or {binary, least}, and {signed} where
+   * lines may be below zero; `format` prints a value of the vertical axis.
    */
   constructor(frame, { style, series, scale, format, rows = 2 }) {
     this.style = style;
@@ -87,6 +91,13 @@ export class Plot {
     this.drawnAt = 0;
     this.unseen = new Unseen(series.map((s) => s.track));
     this.stale = true;
+    /** The window of the past that is drawn; null: what comes now. */
+    this.past = null;
+  }
+
+  /** The track of a series that is drawn. */
+  trackOf({ track }) {
+    return this.past ? this.past.trackOf(track) : track;
   }
 
   /** Forgets what is on the canvas: size, colours or window changed. */
@@ -98,6 +109,7 @@ export class Plot {
   draw(edge, tier, now) {
     const { canvas } = this;
     if (canvas.clientWidth === 0) return false;
+    if (this.past) [this.past, this.stale] = [null, true];
     const resized = this.stale && fit(canvas);
     const perPixel = WINDOWS[tier].span / canvas.width;
     const edgePixel = Math.floor(edge / perPixel);
@@ -118,6 +130,61 @@ export class Plot {
     return true;
   }
 
+  /** Draws a window of the past: {trackOf, marks}, another object for another picture; returns whether it had to. */
+  drawPast(past) {
+    const { canvas, context: c } = this;
+    if (canvas.clientWidth === 0 || (!this.stale && past === this.past)) return false;
+    fit(canvas);
+    this.past = past;
+    this.rescalePast();
+    this.drawAxes();
+    this.density = canvas.width / canvas.clientWidth;
+    this.origin = 0;
+    this.scaleX = canvas.width / BUCKETS;
+    this.first = 0;
+    this.until = BUCKETS;
+    c.clearRect(0, 0, canvas.width, canvas.height);
+    this.paint();
+    if (past.beforeOf) this.drawBefore(past.beforeOf);
+    this.stale = false;
+    return true;
+  }
+
+  /** The time with which the window is compared, as dashed lines: of a stack its top. */
+  drawBefore(beforeOf) {
+    const { context: c } = this;
+    const known = this.series.filter(({ track }) => beforeOf(track));
+    c.setLineDash([4 * this.density, 3 * this.density]);
+    if (this.style === "stack") {
+      const parts = known.map(({ track }, i) => points(i).collect(beforeOf(track)));
+      const length = Math.min(...parts.map((p) => p.length));
+      const [top] = parts;
+      if (top) {
+        top.length = length;
+        for (const part of parts.slice(1)) for (let i = 0; i < length; i++) top.mean[i] += part.mean[i];
+        this.line(top, 1, colours.ink);
+      }
+    } else {
+      known.forEach(({ track, colour }) => {
+        const sign = this.style === "mirror" && track === this.series[1]?.track ? -1 : 1;
+        this.line(points(0).collect(beforeOf(track)), sign, colours.series[colour]);
+      });
+    }
+    c.setLineDash([]);
+  }
+
+  /** A picture of the past has room for every peak, and shows what lies below zero. */
+  rescalePast() {
+    const { scale, series } = this;
+    if (scale.fixed) return;
+    if (scale.exact) return this.rescaleTo(scale.exact((track) => this.past.trackOf(track).last));
+    const before = ({ track }, sign) => this.past.beforeOf?.(track)?.extent(sign) ?? 0;
+    const reach = (sign) => Math.max(0, ...series.map((s) => Math.max(this.trackOf(s).extent(sign), before(s, sign))));
+    const depth = scale.signed ? reach(-1) : 0;
+    this.sinks = depth > 0;
+    this.rescaleTo(Math.max(scale.least ?? 0, roundUp(Math.max(depth, reach(1)) * 1.02, scale.binary)));
+  }
+
   /** Moves the picture left; returns the first pixel column that has to be redrawn. */
   shiftBy(shift, newFrom, perPixel) {
     const { canvas, context } = this;
@@ -133,7 +200,7 @@ export class Plot {
   /** Adapts the vertical scale; true when it changed. Growing is at once, shrinking takes its time. */
   rescale(edge, tier, now) {
     if (this.scale.fixed) return false;
-    if (this.scale.exact) return this.rescaleTo(this.scale.exact());
+    if (this.scale.exact) return this.rescaleTo(this.scale.exact((track) => track.last));
     const other = this.stale || tier !== this.tier;
     if (!other && now - this.scaledAt < RESCALE_MS) return false;
     this.scaledAt = now;
@@ -181,6 +248,13 @@ export class Plot {
       c.lineTo(axes.width, y);
       c.stroke();
     }
+    for (const { share } of this.past?.marks ?? []) {
+      const x = Math.round(share * axes.width) + c.lineWidth / 2;
+      c.beginPath();
+      c.moveTo(x, 0);
+      c.lineTo(x, axes.height);
+      c.stroke();
+    }
     this.label(c, density, 0, this.top);
     // What a mirror has downwards is not below zero.
     if (mirror) this.label(c, density, axes.height - LABEL_HEIGHT * density, this.sinks ? -this.top : this.top);
@@ -217,11 +291,15 @@ export class Plot {
     this.first = bucketAt(tier, (this.origin + left - OVERLAP) * perPixel);
     this.until = bucketAt(tier, (this.edge + 1) * perPixel);
     this.density = width / canvas.clientWidth;
-    c.lineJoin = "round";
+    this.paint();
+    c.restore();
+  }
+
+  paint() {
+    this.context.lineJoin = "round";
     if (this.style === "stack") this.drawStack();
     else if (this.style === "mirror") this.drawMirror();
     else this.drawLines();
-    c.restore();
   }
 
   x(bucket) {
@@ -232,26 +310,27 @@ export class Plot {
     const soft = this.series.length === 1 ? 0.16 : 0;
     // The first series is the one that matters most: it is drawn last, above the others.
     for (let i = this.series.length - 1; i >= 0; i--) {
-      const { track, colour } = this.series[i];
-      const p = points(0).collect(track, this.tier, this.first, this.until);
+      const { colour } = this.series[i];
+      const p = points(0).collect(this.trackOf(this.series[i]), this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
       this.band(p, 1, colour);
-      this.line(p, 1, colour);
+      this.line(p, 1, colours.series[colour]);
     }
   }
 
   drawMirror() {
-    this.series.forEach(({ track, colour }, i) => {
+    this.series.forEach((series, i) => {
+      const { colour } = series;
       const sign = i === 0 ? 1 : -1;
-      const p = points(0).collect(track, this.tier, this.first, this.until);
+      const p = points(0).collect(this.trackOf(series), this.tier, this.first, this.until);
       this.area(p, sign, colour, 0.2);
       this.band(p, sign, colour);
-      this.line(p, sign, colour);
+      this.line(p, sign, colours.series[colour]);
     });
   }
 
   /** The mean, as a line that ends at gaps. */
-  line(p, sign, colour) {
+  line(p, sign, ink) {
     const c = this.context;
     c.beginPath();
     for (let i = 0; i < p.length; i++) {
@@ -263,7 +342,7 @@ export class Plot {
         if (i + 1 === p.length || p.broken[i + 1]) c.lineTo(x + 1, y);
       } else c.lineTo(x, y);
     }
-    c.strokeStyle = colours.series[colour];
+    c.strokeStyle = ink;
     c.lineWidth = 1.25 * this.density;
     c.stroke();
   }
@@ -286,7 +365,7 @@ export class Plot {
       c.rect(this.x(p.bucket[i] - 0.5), top, this.scaleX, this.y(sign * p.low[i]) - top);
     }
     if (!any) return;
-    c.globalAlpha = 0.32;
+    c.globalAlpha = this.past ? PAST_BAND : LIVE_BAND;
     c.fillStyle = colours.series[colour];
     c.fill();
     c.globalAlpha = 1;
@@ -311,9 +390,7 @@ export class Plot {
   /** Areas on top of one another. The tracks are sampled together, so their buckets are the same. */
   drawStack() {
     const c = this.context;
-    const parts = this.series.map(({ track }, i) =>
-      points(i).collect(track, this.tier, this.first, this.until),
-    );
+    const parts = this.series.map((series, i) => points(i).collect(this.trackOf(series), this.tier, this.first, this.until));
     const n = Math.min(...parts.map((p) => p.length));
     const floor = points(parts.length);
     floor.mean.fill(0, 0, n);

@@ -29,6 +29,7 @@ export class Pointer {
   }
 
   key(panel, event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
     const far = event.shiftKey ? 10 : 1;
     const start = Number.isNaN(this.share) ? 1 : this.share;
     const rows = panel.heat ? panel.series.length : 0;
@@ -58,8 +59,8 @@ export class Pointer {
     this.changed();
   }
 
-  /** Puts the line into `panel`, and the words beside it into the panel pointed at. */
-  mark(panel, span, words) {
+  /** Puts the line into `panel`, and `words()` beside it into the panel pointed at. */
+  mark(panel, words) {
     const gone = Number.isNaN(this.share);
     if (panel.cursor.hidden !== gone) panel.cursor.hidden = gone;
     const here = !gone && panel === this.panel;
@@ -68,8 +69,7 @@ export class Pointer {
     const width = panel.frame.clientWidth;
     panel.cursor.style.transform = `translateX(${Math.round(this.share * width)}px)`;
     if (!here) return;
-    const ago = (1 - this.share) * span;
-    panel.tip.textContent = `${words ? `${words} · ` : ""}−${ago.toFixed(span <= 10 ? 2 : 1)} s`;
+    panel.tip.textContent = words();
     panel.tip.classList.toggle("left", this.share > 0.5);
     panel.tip.style.left = `${this.share * 100}%`;
   }

@@ -1,6 +1,7 @@
 // A chart of the answer to a query: lines over a time, with gaps where nothing is known. It refuses to smooth, to bridge gaps,
 // and to know where the lines come from.
 
+import { timeMarks } from "./moment.js";
 import { fit } from "./plot.js";
 import { colours } from "./theme-colours.js";
 
@@ -14,8 +15,6 @@ const DOT = 2;
 /** CSS pixels between two lines of the grid, at least. */
 const ROW = 36;
 const COLUMN = 84;
-/** Steps between two times that are written, in seconds. */
-const TIME_STEPS = [30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 172_800, 345_600, 604_800];
 const SIGNS = ["", "k", "M", "G", "T", "P"];
 
 export class QueryChart {
@@ -166,24 +165,4 @@ function printer(step, most) {
     return (value) => (value === 0 ? "0" : value.toExponential(digits));
   }
   return (value) => (value === 0 ? "0" : `${(value / size).toFixed(Math.max(0, places))}${SIGNS[sign] && ` ${SIGNS[sign]}`}`);
-}
-
-/** Round local times between two times, at most so many: [{time, text}]. */
-export function timeMarks(start, end, most) {
-  const step = TIME_STEPS.find((step) => (end - start) / step <= most) ?? (end - start) / most;
-  const away = -new Date(end * 1_000).getTimezoneOffset() * 60;
-  const marks = [];
-  for (let time = Math.ceil((start + away) / step) * step - away; time <= end; time += step) {
-    marks.push({ time, text: clockText(time, step) });
-  }
-  return marks;
-}
-
-/** A time as it is read where the reader is: with seconds, without, or the day alone. */
-export function clockText(time, step) {
-  const date = new Date(time * 1_000);
-  const two = (n) => String(n).padStart(2, "0");
-  if (step >= 86_400) return date.toLocaleDateString(undefined, { month: "short", day: "numeric" });
-  const minutes = `${two(date.getHours())}:${two(date.getMinutes())}`;
-  return step < 60 ? `${minutes}:${two(date.getSeconds())}` : minutes;
 }

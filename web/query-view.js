@@ -2,9 +2,10 @@
 // the question, so that a link to it can be sent. It refuses to know who answers, and to evaluate anything.
 
 import { askPrometheus } from "./ask.js";
+import { clockText } from "./moment.js";
 import { element, visible } from "./panel.js";
 import { problemOf, seriesOf, valueAt } from "./query-answer.js";
-import { clockText, QueryChart } from "./query-chart.js";
+import { QueryChart } from "./query-chart.js";
 
 /** The times that can be chosen, in seconds. */
 export const RANGES = { "5m": 300, "15m": 900, "1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "21d": 1_814_400 };

@@ -138,6 +138,44 @@ export class Track {
     return sum / count;
   }
 
+  /** Fills `points` from the bucket before `from` (so that lines join) to `to`. */
+  collect(points, tier, from, to) {
+    const ring = this.rings[tier];
+    const first = this.before(tier, from);
+    let b = first < 0 ? from : first;
+    b = Math.max(b, ring.head - SLOTS + 1);
+    let n = 0;
+    for (; b <= Math.min(to, ring.head) && n < SLOTS; b++) {
+      const i = b & MASK;
+      if (ring.count[i] === 0) continue;
+      points.bucket[n] = b;
+      points.mean[n] = ring.mean[i];
+      points.low[n] = ring.low[i];
+      points.high[n] = ring.high[i];
+      points.broken[n] = ring.broken[i];
+      n++;
+    }
+    points.length = n;
+  }
+
+  /** Calls `then(time, mean, low, high, broken)` for each bucket that has samples, with the time of its middle. */
+  each(tier, then) {
+    const ring = this.rings[tier];
+    for (let b = ring.head - SLOTS + 1; b <= ring.head; b++) {
+      const i = b & MASK;
+      if (ring.count[i] > 0) then((b + 0.5) * WINDOWS[tier].step, ring.mean[i], ring.low[i], ring.high[i], ring.broken[i] === 1);
+    }
+  }
+
+  /** The lowest and the highest value of the bucket at `time`, where it has several; else null. */
+  rangeAt(tier, time) {
+    const ring = this.rings[tier];
+    const b = bucketAt(tier, time);
+    const i = b & MASK;
+    if (b > ring.head || b <= ring.head - SLOTS || ring.count[i] === 0 || ring.low[i] === ring.high[i]) return null;
+    return [ring.low[i], ring.high[i]];
+  }
+
   /** The mean shown at `time`: of the bucket there, or the next newer one that its line leads to; else NaN. */
   at(tier, time) {
     const ring = this.rings[tier];
@@ -151,7 +189,7 @@ export class Track {
   }
 }
 
-/** Scratch for one pass over a ring: the non-empty buckets as positions and values. */
+/** Scratch for one pass over a track: where its samples are, counted in buckets, and their values. */
 export class Points {
   constructor() {
     this.length = 0;
@@ -162,24 +200,9 @@ export class Points {
     this.broken = new Uint8Array(SLOTS);
   }
 
-  /** Collects from the bucket before `from` (so that lines join) to `to`. */
+  /** Asks `track`, a live or a past one. */
   collect(track, tier, from, to) {
-    const ring = track.rings[tier];
-    const first = track.before(tier, from);
-    let b = first < 0 ? from : first;
-    b = Math.max(b, ring.head - SLOTS + 1);
-    let n = 0;
-    for (; b <= Math.min(to, ring.head) && n < SLOTS; b++) {
-      const i = b & MASK;
-      if (ring.count[i] === 0) continue;
-      this.bucket[n] = b;
-      this.mean[n] = ring.mean[i];
-      this.low[n] = ring.low[i];
-      this.high[n] = ring.high[i];
-      this.broken[n] = ring.broken[i];
-      n++;
-    }
-    this.length = n;
+    track.collect(this, tier, from, to);
     return this;
   }
 }

@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_model::{
     Absence, Delivery, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName, NodeStatus, Pattern,
-    Query, QueryError, Rate, Reading, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
+    Query, QueryError, RangeAnswer, RangeRequest, Rate, Reading, Recent, RecentAnswer, Row, Sample, Series,
+    Snapshot, Stamp, Subscription, WaitFor,
 };
 
 /// CPUs of every node.
@@ -46,7 +47,32 @@ pub struct Cluster {
     left: Arc<Mutex<BTreeSet<String>>>,
     /// The nodes that are down because they were never seen.
     missing: Arc<Mutex<BTreeSet<String>>>,
+    past: Option<Past>,
 }
+
+/// What a cluster remembers: a row a second.
+#[derive(Clone, Copy)]
+struct Past {
+    /// The first row.
+    since: Nanos,
+    /// From when to when nothing was gathered.
+    gap: (Nanos, Nanos),
+    /// When the load of the last minute is [`SPIKE`] for one row.
+    spike: Nanos,
+    /// True for a hub that was started again: it has nothing in memory of nodes that are down.
+    is_stored: bool,
+}
+
+impl Past {
+    /// The last ten minutes, as a hub has them in memory.
+    fn recent() -> Self {
+        let since = Nanos(real_now().0 - 600 * Nanos::SECOND.0);
+        Past { since, gap: (since, since), spike: Nanos(0), is_stored: false }
+    }
+}
+
+/// A load that no other row has.
+pub const SPIKE: f64 = 400.0;
 
 impl Cluster {
     /// A cluster of `count` nodes. Most are called node0001 and so on; some are gpu, io and login nodes. One in 150 is down.
@@ -60,7 +86,33 @@ impl Cluster {
             down: Arc::new(Mutex::new(down)),
             left: Arc::default(),
             missing: Arc::default(),
+            past: Some(Past::recent()),
         }
+    }
+
+    /// A cluster that remembers nothing.
+    #[must_use]
+    pub fn without_past(mut self) -> Self {
+        self.past = None;
+        self
+    }
+
+    /// A cluster that remembers `seconds`. Nothing was gathered for ten minutes in the middle of them, and the row after the first
+    /// quarter has the load [`SPIKE`].
+    #[must_use]
+    pub fn with_past(mut self, seconds: u64) -> Self {
+        let now = real_now().0 / Nanos::SECOND.0;
+        let at = |before: u64| Nanos::from_secs(now - before);
+        let gap = (at(seconds / 2), at(seconds / 2 - 600));
+        self.past = Some(Past { since: at(seconds), gap, spike: at(seconds - seconds / 4), is_stored: true });
+        self
+    }
+
+    /// When the remembered spike was, the gap began, and the past began: seconds since 1970.
+    pub fn past(&self) -> (u64, u64, u64) {
+        let past = self.past.expect("BUG: this cluster has a past");
+        let seconds = |time: Nanos| time.0 / Nanos::SECOND.0;
+        (seconds(past.spike), seconds(past.gap.0), seconds(past.since))
     }
 
     /// Takes nodes away: some have left, some are expected and were never seen.
@@ -359,8 +411,13 @@ impl Query for Cluster {
         let period = Nanos((span.0 / rows_max.max(1) as u64).max(Nanos::SECOND.0));
         let until = boot_now().0 / period.0;
         let ticks = until.saturating_sub(span.0 / period.0)..=until;
-        let at = self.places(patterns).into_iter().find(|&at| self.nodes().get(at) == Some(node));
+        let at = self.places(patterns).into_iter().find(|&at| self.nodes.get(at) == Some(node));
+        let at = at.filter(|&at| self.is_up(at) || !self.past.is_some_and(|past| past.is_stored));
         Ok(at.map(|at| self.delivery(at, &columns, ticks, period)))
+    }
+
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        Ok(Box::new(RecentAnswer::new(Arc::new(self.clone()), request)?))
     }
 
     fn status(&self) -> Vec<NodeStatus> {
@@ -398,6 +455,57 @@ impl Query for Cluster {
             }
         };
         (0..self.nodes.len()).map(status).collect()
+    }
+}
+
+impl Recent for Cluster {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.nodes.to_vec()
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        self.past.map(|past| (past.since, real_now()))
+    }
+
+    fn rows(
+        &self,
+        node: &NodeName,
+        patterns: &[Pattern],
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<Option<Delivery>, QueryError> {
+        let (Some(past), Some(at)) = (self.past, self.nodes.iter().position(|name| name == node)) else {
+            return Ok(None);
+        };
+        let columns = self.select(patterns)?;
+        let second = Nanos::SECOND.0;
+        let seconds = from.max(past.since).0.div_ceil(second)..to.min(real_now()).0.div_ceil(second);
+        let times = seconds.map(|time| Nanos(time * second));
+        let offset = real_now().0 - boot_now().0;
+        let rows = times.filter(|time| !(past.gap.0..past.gap.1).contains(time)).map(|time| {
+            let mut row = self.row(at, &columns, Nanos(time.0 - offset));
+            row.stamp.real_offset = offset as i64;
+            if time == past.spike {
+                spike(&columns, &mut row);
+            }
+            row
+        });
+        Ok(Some(Delivery {
+            node: node.clone(),
+            rows: rows.collect(),
+            columns,
+            lost: 0,
+            rate: None,
+            last: None,
+        }))
+    }
+}
+
+fn spike(columns: &[Series], row: &mut Row) {
+    for (series, reading) in columns.iter().zip(&mut row.readings) {
+        if &*series.metric.name == "load.1m" {
+            *reading = Reading::Present((SPIKE * 10f64.powi(series.metric.places.into())) as u64);
+        }
     }
 }
 

@@ -88,6 +88,54 @@ impl<'a> Page<'a> {
         self.browser.cdp("Input.dispatchMouseEvent", event).await;
     }
 
+    /// Drags with the left mouse button from one point of the page to another.
+    pub async fn drag(&self, from: (f64, f64), to: (f64, f64)) {
+        const STEPS: u32 = 5;
+        let event = |kind: &str, (x, y): (f64, f64)| json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1 });
+        self.point_at(from.0, from.1).await;
+        self.browser.cdp("Input.dispatchMouseEvent", event("mousePressed", from)).await;
+        for step in 1..=STEPS {
+            let share = f64::from(step) / f64::from(STEPS);
+            let at = (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1));
+            self.browser.cdp("Input.dispatchMouseEvent", event("mouseMoved", at)).await;
+        }
+        self.browser.cdp("Input.dispatchMouseEvent", event("mouseReleased", to)).await;
+    }
+
+    /// Turns the mouse's wheel at a point of the page, with keys held: 1 Alt, 2 Ctrl, 4 Meta, 8 Shift.
+    pub async fn wheel(&self, (x, y): (f64, f64), by: f64, keys: u32) {
+        let event =
+            json!({ "type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": by, "modifiers": keys });
+        self.browser.cdp("Input.dispatchMouseEvent", event).await;
+    }
+
+    /// Clicks twice at a point of the page.
+    pub async fn double_click(&self, (x, y): (f64, f64)) {
+        for (kind, count) in
+            [("mousePressed", 1), ("mouseReleased", 1), ("mousePressed", 2), ("mouseReleased", 2)]
+        {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": count });
+            self.browser.cdp("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Fingers at points of the page: `kind` is touchStart, touchMove or touchEnd.
+    pub async fn fingers(&self, kind: &str, points: &[(f64, f64)]) {
+        let points: Vec<Value> = points.iter().map(|(x, y)| json!({ "x": x, "y": y })).collect();
+        self.browser.cdp("Input.dispatchTouchEvent", json!({ "type": kind, "touchPoints": points })).await;
+    }
+
+    /// Where an element is: left, top, width and height.
+    pub async fn place(&self, selector: &str) -> (f64, f64, f64, f64) {
+        let place = format!(
+            "(({{ x, y, width, height }}) => [x, y, width, height])(document.querySelector({}).getBoundingClientRect())",
+            json!(selector)
+        );
+        let place = self.eval(&place).await;
+        let part = |i: usize| place[i].as_f64().unwrap_or_else(|| panic!("{selector} is at {place}"));
+        (part(0), part(1), part(2), part(3))
+    }
+
     /// Presses a key on the element that has the focus. Keys have their names in the DOM.
     pub async fn press(&self, key: &str) {
         for kind in ["keyDown", "keyUp"] {

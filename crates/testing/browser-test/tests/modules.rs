@@ -170,6 +170,137 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             "[[0.3, false], [7, false], [101, false], [1025, true], [NaN, false]].map((a) => units.roundUp(...a))",
             json!([0.5, 10, 200, 2048, 1]),
         ),
+        (
+            "of_a_past_window_each_column_keeps_lowest_and_highest_and_lines_lead_in_and_out",
+            "(async () => {
+                const { PastTrack } = await import('/past-track.js');
+                const track = new PastTrack(1000, 2000);
+                track.push(998, 1), track.push(999, 2), track.push(1000.2, 3), track.push(1000.4, 9), track.push(1000.6, 0);
+                track.gap();
+                track.push(1500, 5), track.push(2001, 7), track.push(2002, 8);
+                const p = new Points().collect(track);
+                const list = Array.from({ length: p.length }, (_, i) => [p.mean[i], p.low[i], p.high[i], p.broken[i]]);
+                return [list, track.at(1000.5), track.rangeAt(1000.5), track.at(1200), track.at(1499.9), track.at(1700), track.average()];
+            })()",
+            json!([
+                [[2, 2, 2, 0], [4, 0, 9, 0], [5, 5, 5, 1], [7, 7, 7, 0]],
+                4,
+                [0, 9],
+                null,
+                5,
+                7,
+                4.25
+            ]),
+        ),
+        (
+            "points_of_the_past_give_rates_and_means_and_a_missing_one_is_a_gap",
+            "(async () => {
+                const { PastRows, PastTable, Samples } = await import('/past-rows.js');
+                const point = (t, count, last, last_t, lowest, highest, sum, resets = 0) =>
+                    ({ t: `${t}`, count, last: `${last}`, last_t: `${last_t}`, lowest: `${lowest}`, highest: `${highest}`, sum: `${sum}`, resets });
+                const part = (name, kind, points) => JSON.stringify({ node: 'n', name, instance: null, kind, unit: 'count', step: '0', points });
+                const text = [
+                    part('g', 'gauge', [point(0, 2, 3, 9, 1, 3, 4), point(10, 2, 3, 19, 3, 3, 6), point(40, 1, 8, 49, 8, 8, 8)]),
+                    part('c', 'counter', [point(0, 2, 100, 9, 0, 100, 100), point(10, 2, 150, 19, 100, 150, 250), point(40, 1, 5, 49, 5, 5, 5, 1)]),
+                    '{\"end\":{\"width\":\"10\"}}',
+                ].join('\\n');
+                const [gauge, rate] = [new feeds.Gauge('g', undefined, () => new Samples()), new feeds.Rate('c', undefined, 0, () => new Samples())];
+                new PastTable([new PastRows(text)]).feed([gauge, rate]);
+                const list = ({ track: t }) => t.time.map((time, i) => [time, t.mean[i], t.low[i], t.high[i], t.broken[i] ? 1 : 0]);
+                return [list(gauge), list(rate)];
+            })()",
+            json!([
+                [[9, 2, 1, 3, 1], [19, 3, 3, 3, 0], [49, 8, 8, 8, 1]],
+                [[19, 5, 5, 5, 1]]
+            ]),
+        ),
+        (
+            "an_answer_that_broke_off_or_has_an_error_is_none",
+            "(async () => {
+                const { PastRows } = await import('/past-rows.js');
+                const said = (text) => { try { return new PastRows(text).columns.length; } catch (error) { return error.message; } };
+                return [said('{\"error\":\"the disk is gone\"}'), said(''), said('{\"end\":{\"width\":null}}')];
+            })()",
+            json!(["the disk is gone", "the answer broke off", 0]),
+        ),
+        (
+            "the_past_is_fetched_two_at_a_time_given_up_when_unwanted_and_kept_within_its_limit",
+            "(async () => {
+                const { Past } = await import('/past.js');
+                const fetchOf = window.fetch;
+                let [most, now, asked] = [0, 0, 0];
+                const part = { node: 'n', name: 'load.1m', instance: null, kind: 'gauge', unit: 'count', step: '0' };
+                window.fetch = async (path, { signal }) => {
+                    asked++;
+                    most = Math.max(most, ++now);
+                    await new Promise((then) => setTimeout(then, 5));
+                    now--;
+                    if (signal.aborted) throw new DOMException('', 'AbortError');
+                    const from = Number(new URLSearchParams(path.split('?')[1]).get('from'));
+                    const rows = Array.from({ length: 60 }, (_, i) => [`${from + i}`, `${i}`, '1']);
+                    return new Response(`${JSON.stringify({ ...part, rows })}\\n{\"end\":{\"width\":null}}\\n`);
+                };
+                try {
+                    const past = new Past(null, () => {}, 10_000);
+                    past.beginning = 0;
+                    const need = { names: ['load.1m'], series: 1 };
+                    const look = (from) => { past.begin(); const got = past.ask(need, from, from + 100, 1e6); past.sweep(); return got; };
+                    const settled = async (from) => { while (look(from).isLoading) await new Promise((then) => setTimeout(then, 5)); };
+                    await settled(6000);
+                    const first = asked;
+                    await settled(6000);
+                    const again = asked - first;
+                    look(12_000);
+                    await settled(18_000);
+                    const aborted = past.aborted;
+                    for (let from = 30_000; from < 60_000; from += 600) await settled(from);
+                    return [most, again, aborted > 0, past.bytes <= 10_000, past.bytes > 0, [...past.pieces.values()].every((p) => p.state === 'here')];
+                } finally {
+                    window.fetch = fetchOf;
+                }
+            })()",
+            json!([2, 0, true, true, true, true]),
+        ),
+        (
+            "a_window_stays_out_of_the_future_and_goes_back_step_by_step",
+            "(async () => {
+                const { TimeWindow } = await import('/time-window.js');
+                const seen = [];
+                const time = new TimeWindow(() => ({ from: 940, to: 1000 }), () => seen.push(time.past && [time.past.from, time.past.to]));
+                time.show(950, 960);
+                time.zoom(4, 0.5);
+                time.pan(5);
+                time.show(-50, -40);
+                time.back();
+                time.back();
+                time.back();
+                time.back();
+                return seen;
+            })()",
+            json!([[950, 960], [935, 975], [960, 1000], [0, 10], [960, 1000], [935, 975], [950, 960], null]),
+        ),
+        (
+            "moments_are_read_and_written_so_that_they_mean_the_same_everywhere",
+            "(async () => {
+                const { addressText, clockText, momentOf, timeMarks } = await import('/moment.js');
+                const away = new Date(2026, 10, 29, 0, 0, 0).getTime() / 1000;
+                return [
+                    ['1795958189.5', '2026-11-29T13:16:29.500Z', '2026-11-29T14:16:29.5+01:00', 'yesterday', '-5', '', null].map(momentOf),
+                    addressText(1795958189.25), addressText(1795958189),
+                    clockText(away + 3661.29, 0.1), clockText(away + 3661, 1), clockText(away + 3661, 60),
+                    timeMarks(away + 0.29, away + 1.1, 5).map(({ text }) => text),
+                ];
+            })()",
+            json!([
+                [1_795_958_189.5, 1_795_958_189.5, 1_795_958_189.5, null, null, null, null],
+                "2026-11-29T13:16:29.250Z",
+                "2026-11-29T13:16:29Z",
+                "01:01:01.290",
+                "01:01:01",
+                "01:01",
+                ["00:00:00.400", "00:00:00.600", "00:00:00.800", "00:00:01.000"]
+            ]),
+        ),
     ]
 }
 

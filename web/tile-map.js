@@ -205,7 +205,7 @@ function cross(path, x, y, width, height) {
 }
 
 /** The end of a name tells nodes apart, so the front gives way. */
-function shortened(c, text, room) {
+export function shortened(c, text, room) {
   if (c.measureText(text).width <= room) return text;
   let from = 1;
   while (from < text.length && c.measureText(`…${text.slice(from)}`).width > room) from++;

@@ -44,6 +44,7 @@ mod roster;
 mod routes;
 mod rules;
 mod scrape_nodes;
+mod steps;
 mod stream;
 mod stream_bell;
 mod talk;

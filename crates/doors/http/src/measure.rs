@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series, ValueFormat};
+use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series, Stamp, ValueFormat};
 
 /// How the number of a node is computed.
 #[derive(Clone, Debug)]
@@ -116,6 +116,22 @@ impl Meter {
         }
     }
 
+    /// Takes every row, and tells the number at each of them.
+    pub(crate) fn each(
+        &mut self,
+        measure: &Measure,
+        delivery: &Delivery,
+        mut tell: impl FnMut(Stamp, Option<f64>),
+    ) {
+        if !Arc::ptr_eq(&self.columns, &delivery.columns) {
+            self.bind(measure, &delivery.columns);
+        }
+        for row in &delivery.rows {
+            self.value = self.row(measure, row);
+            tell(row.stamp, self.value);
+        }
+    }
+
     /// New columns: the last values of counters that were there before are kept.
     fn bind(&mut self, measure: &Measure, columns: &Arc<Vec<Series>>) {
         let old = std::mem::take(&mut self.parts);
@@ -204,7 +220,7 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::{Absence, Exposition, Fault, Instance, NodeName, Origin, Refresh, Stamp, Unit};
+    use khz_model::{Absence, Exposition, Fault, Instance, NodeName, Origin, Refresh, Unit};
 
     fn metric(name: &'static str, kind: Kind, unit: Unit, places: u8) -> Arc<Metric> {
         Arc::new(Metric {

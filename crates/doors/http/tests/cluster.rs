@@ -308,6 +308,49 @@ fn a_changed_list_of_nodes_is_sent_again_and_a_silent_node_goes_down() {
     }
 }
 
+/// The numbers of the first step that has any, and the step.
+fn first_step(server: &Server, path: &str) -> (Value, u64) {
+    let mut events = server.stream(path);
+    loop {
+        let data = next(&mut events, "steps");
+        if let Some(step) = data["steps"].get(0) {
+            return (step["runs"].clone(), step["step"].as_u64().unwrap());
+        }
+    }
+}
+
+#[test]
+fn steps_place_every_row_on_one_grid_of_time_and_leave_out_who_sent_none() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    let mut events = server.stream("/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1");
+    assert_eq!(next(&mut events, "nodes")["period_ns"], 10_000_000);
+    assert_eq!(next(&mut events, "away"), json!({"down": [2], "left": [], "missing": []}));
+    // Rows are a nanosecond apart, so all are in one step.
+    let path = "/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1";
+    assert_eq!(first_step(&server, path), (json!([[0, 0, 1], [3, 3]]), 176_369_000_000));
+    let counter = "/khz/v1/tiles?match=mem.high_total&rate=1Hz&steps=1";
+    assert_eq!(first_step(&server, counter), (json!([[0, null, null], [3, null]]), 1_763_690_000));
+}
+
+#[test]
+fn steps_have_only_the_nodes_that_the_patterns_select() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    let mut events = server.stream("/khz/v1/tiles?match=n[2-3]:load.1m&rate=10Hz&steps=1");
+    assert_eq!(next(&mut events, "nodes")["nodes"], json!(["n2", "n3"]));
+    assert_eq!(next(&mut events, "away")["down"], json!([1]));
+}
+
+#[test]
+fn more_steps_than_a_page_can_draw_are_refused_with_a_sentence() {
+    let server = Server::start(Arc::new(FakeNode::many(656)));
+    let refused = server.get("/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1");
+    assert_eq!(refused.status, 400);
+    let error = refused.json()["error"].as_str().unwrap().to_owned();
+    assert!(error.starts_with("656 nodes at 100Hz are 65600 numbers a second, the limit is 65536"), "{error}");
+    let mut fewer = server.stream("/khz/v1/tiles?match=n[1-600]:load.1m&rate=100Hz&steps=1");
+    assert_eq!(next(&mut fewer, "nodes")["nodes"].as_array().unwrap().len(), 600);
+}
+
 #[test]
 fn four_thousand_tiles_are_one_small_event() {
     let server = Server::start(Arc::new(FakeNode { rows_a_poll: 3, ..FakeNode::many(4_096) }));

@@ -2,13 +2,14 @@
 // It joins the stream of tiles to the map; it refuses to draw.
 
 import { fold, matcher } from "./hostlist.js";
-import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT, namedMeasures } from "./measures.js";
-import { element, visible } from "./panel.js";
+import { fillMeasures, linkViews } from "./measure-choice.js";
+import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT } from "./measures.js";
+import { visible } from "./panel.js";
 import { groupsByName, Layout } from "./tile-layout.js";
 import { GONE, TileMap } from "./tile-map.js";
 import { TileScale } from "./tile-scale.js";
 import { TileStream } from "./tile-stream.js";
-import { UNKNOWN_TEXT } from "./units.js";
+import { count, totalsOf, writeTotals } from "./totals.js";
 
 /** Tiles that change places faster than this cannot be followed. */
 const RESORT_MS = 5_000;
@@ -44,7 +45,7 @@ export class ClusterView {
       notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
       state: (state, reason) => this.takeState(state, reason),
     });
-    this.fillChooser();
+    fillMeasures(this.find("#metric"), this.measure, this.ended.signal);
     this.listen();
     this.resized = new ResizeObserver(() => this.arrange());
     this.resized.observe(this.find(".tiles"));
@@ -61,24 +62,6 @@ export class ClusterView {
   /** Colours have changed. */
   repaint() {
     this.map.refresh();
-  }
-
-  /** The measures by name, then every metric that the server knows. */
-  fillChooser() {
-    const chooser = this.find("#metric");
-    const option = ({ id, label }) => element("option", { value: id, text: label });
-    chooser.replaceChildren(element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
-    if (!namedMeasures().includes(this.measure)) chooser.append(option(this.measure));
-    fetch("khz/v1/catalog", { signal: this.ended.signal })
-      .then((response) => response.json())
-      .then(({ metrics }) => {
-        const options = metrics.map(({ name }) => option({ id: name, label: name }));
-        [...chooser.children].filter((child) => child.tagName === "OPTION").forEach((child) => child.remove());
-        chooser.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
-        chooser.value = this.measure.id;
-      })
-      .catch(() => {}); // Without the catalogue the usual ones are still there.
-    chooser.value = this.measure.id;
   }
 
   listen() {
@@ -123,6 +106,7 @@ export class ClusterView {
     if (this.sort !== SORTS[0]) hash.set("sort", this.sort);
     if (this.search) hash.set("find", this.search);
     this.on.address(hash.toString());
+    linkViews(this.find(".views"), "tiles", { measure: this.measure, find: this.search });
   }
 
   takeNodes({ nodes: names, unit }) {
@@ -194,39 +178,14 @@ export class ClusterView {
     this.writeTip();
   }
 
-  /** The facts of the nodes that are shown. */
-  count() {
-    const { values, down } = this.nodes;
-    const facts = { known: 0, unknown: 0, sum: 0, highest: -1, gone: [[], [], []] };
-    for (const at of this.shown) {
-      if (down[at]) facts.gone[down[at] - 1].push(this.nodes.names[at]);
-      else if (Number.isNaN(values[at])) facts.unknown++;
-      else {
-        facts.known++;
-        facts.sum += values[at];
-        if (facts.highest < 0 || values[at] > values[facts.highest]) facts.highest = at;
-      }
-    }
-    return facts;
-  }
-
   writeFacts() {
-    const { names, values } = this.nodes;
-    const { known, unknown, sum, highest, gone } = this.count();
-    const [fell, left, missing] = gone;
+    const { names } = this.nodes;
     const isCurrent = !Number.isNaN(this.currentSince);
+    const facts = totalsOf(this.nodes, this.shown);
+    const { known, unknown, highest, gone } = facts;
+    const [fell, left, missing] = gone;
     Object.assign(this, { known, unknown, down: isCurrent ? fell.length : NaN, missing: missing.length, highest: names[highest] });
-    const count = (n) => (Number.isNaN(n) ? UNKNOWN_TEXT : n.toLocaleString("en"));
-    const format = this.format ?? String;
-    const shown = this.shown.length < names.length ? `${count(this.shown.length)} of ${count(names.length)}` : count(names.length);
-    this.put("nodes", names.length > 0 ? shown : UNKNOWN_TEXT);
-    this.put("down", count(this.down));
-    // Hidden while they are 0: most clusters name no expected nodes, and few agents are stopped.
-    this.putWhere(left.length > 0, "left", count(left.length));
-    this.putWhere(missing.length > 0, "missing", count(missing.length));
-    this.put("unknown", names.length > 0 ? count(unknown) : UNKNOWN_TEXT);
-    this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
-    this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
+    writeTotals(this.nodes, this.shown.length, facts, isCurrent, this.format ?? String);
     // Down ones stand alone; those that left, and those that were never seen, say so.
     const parts = gone.map((some, at) => (some.length === 0 ? "" : `${at === 0 ? "" : `${GONE[at + 1]}: `}${fold(some)}`));
     const folded = parts.filter((part) => part !== "").join("; ");
@@ -265,18 +224,6 @@ export class ClusterView {
     const width = this.find(".tiles").clientWidth;
     tip.style.left = `${Math.min(Math.max(0, x + layout.width / 2 - tip.offsetWidth / 2), Math.max(0, width - tip.offsetWidth))}px`;
     tip.style.top = `${y + layout.height + 6}px`;
-  }
-
-  put(fact, text) {
-    const cell = document.querySelector(`[data-total="${fact}"]`);
-    if (cell.textContent !== text) cell.textContent = text;
-  }
-
-  /** Puts a fact, and shows or hides it. */
-  putWhere(isShown, fact, text) {
-    this.put(fact, text);
-    const place = document.querySelector(`[data-total="${fact}"]`).parentElement;
-    if (place.hidden === isShown) place.hidden = !isShown;
   }
 
   /** For tests: where the tile of a node is, in CSS pixels of the canvas, and what it shows. */

@@ -1,5 +1,5 @@
-// The page: decides by the address and the number of nodes which view is shown, one node, all of them, a query or the alerts, and
-// says above it how things stand. It refuses to know what the views do.
+// The page: decides by the address and the number of nodes which view is shown, one node, all of them,
+// their waterfall, a query or the alerts, and says above it how things stand. It refuses to know what the views do.
 
 import { AlertCount } from "./alert-count.js";
 import { ClusterView } from "./cluster-view.js";
@@ -18,7 +18,10 @@ const find = (selector) => document.querySelector(selector);
 const LAZY = {
   query: { load: () => import("./query-view.js"), make: ({ QueryView }, ...rest) => new QueryView(...rest) },
   alerts: { load: () => import("./alerts-view.js"), make: ({ AlertsView }, ...rest) => new AlertsView(...rest) },
+  waterfall: { load: () => import("./waterfall-view.js"), make: ({ WaterfallView }, ...rest) => new WaterfallView(...rest), isLive: true },
 };
+/** Whether the address asks for a lazy view: `#query=…`, `#view=waterfall`. */
+const isAsked = (name, asked) => (LAZY[name].isLive ? asked.get("view") === name : asked.has(name));
 /** True when the server has more than one node. */
 let several = false;
 let view = null;
@@ -62,7 +65,7 @@ async function start() {
 /** Shows what the address asks for. */
 function route() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  const wanted = Object.keys(LAZY).find((name) => asked.has(name));
+  const wanted = Object.keys(LAZY).find((name) => isAsked(name, asked));
   if (wanted) return routeLazy(wanted, asked);
   const node = several ? asked.get("node") : null;
   if (view && !lazy && node === shownNode && (node || !several)) return;
@@ -98,20 +101,21 @@ async function routeLazy(name, asked) {
   }
   // The address may have changed meanwhile.
   const now = new URLSearchParams(location.hash.slice(1));
-  if (view || lazy !== name || !now.has(name)) return;
-  view = LAZY[name].make(module, find(`#${name}`), now, { name: showName, address: setAddress, counts: (counts) => alertCount.show(counts) });
+  if (view || lazy !== name || !isAsked(name, now)) return;
+  const on = { name: showName, address: setAddress, state: showState, notice: showNotice, open: openNode, counts: (counts) => alertCount.show(counts) };
+  view = LAZY[name].make(module, find(`#${name}`), now, on);
 }
 
 /** Shows the parts of one view and hides those of others. */
 function showParts(name) {
   document.body.dataset.view = name;
   for (const part of document.querySelectorAll("[data-view]")) {
-    if (part !== document.body) part.hidden = part.dataset.view !== name;
+    if (part !== document.body) part.hidden = !part.dataset.view.split(" ").includes(name);
   }
   find("#all").textContent = several ? "← All nodes" : "← Live";
   find("#ask").hidden = name === "query";
   find("#alerts-link").hidden = name === "alerts";
-  find("#state").hidden = Object.hasOwn(LAZY, name);
+  find("#state").hidden = LAZY[name] !== undefined && !LAZY[name].isLive;
   find("#notice").hidden = true;
 }
 
@@ -164,6 +168,7 @@ function showNotice(text) {
 const node = () => (view instanceof NodeView ? view : null);
 const query = () => (lazy === "query" ? view : null);
 const alerts = () => (lazy === "alerts" ? view : null);
+const waterfall = () => (lazy === "waterfall" ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
 /** For tests and the curious: counts, never a way in. */
@@ -198,4 +203,9 @@ window.khz = {
   get down() { return cluster()?.down; },
   get shown() { return cluster()?.shown.length; },
   tile: (name) => cluster()?.tile(name),
+  get waterfall() {
+    const v = waterfall();
+    return v && { nodes: v.names.length, shown: v.shown.length, edge: v.cells.edge, columns: v.cells.columns, known: v.facts?.known, down: v.facts?.gone[0].length, rowHeight: v.picture.layout?.rowHeight, steps: v.picture.shown, repaints: v.picture.repaints, copies: v.picture.copies, order: v.picture.layout?.order.map((at) => v.names[at]) };
+  },
+  cell: (name, back) => waterfall()?.cell(name, back),
 };

@@ -53,7 +53,9 @@ export class WaterfallPicture {
   arrange(layout) {
     this.layout = layout;
     const width = this.frame.clientWidth < SMALL ? NAMES_WIDTH_SMALL : NAMES_WIDTH;
-    this.frame.style.setProperty("--names", `${width}px`);
+    this.namesWidth = width;
+    // The times below keep to the right of the names, too.
+    this.frame.parentElement.style.setProperty("--names", `${width}px`);
     this.frame.style.height = `${Math.max(1, layout.total)}px`;
     this.repaint();
   }
@@ -174,7 +176,7 @@ export class WaterfallPicture {
     c.setTransform(density, 0, 0, density, 0, 0);
     c.clearRect(0, 0, names.clientWidth, names.clientHeight);
     c.font = FONT;
-    const room = Number.parseFloat(this.frame.style.getPropertyValue("--names")) - 8;
+    const room = this.namesWidth - 8;
     for (const { label, top, first, count } of layout.blocks) {
       c.textBaseline = "alphabetic";
       c.fillStyle = colours.ink;

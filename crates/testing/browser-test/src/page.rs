@@ -33,6 +33,13 @@ impl<'a> Page<'a> {
         page
     }
 
+    /// Opens `url` and waits until the page runs.
+    pub async fn open_bare(browser: &'a Browser, url: &str) -> Self {
+        let page = Page::visit(browser, url).await;
+        page.wait("the page runs", "window.khz").await;
+        page
+    }
+
     async fn visit(browser: &'a Browser, url: &str) -> Self {
         browser.client.goto("about:blank").await.expect("a blank page opens");
         browser.client.goto(url).await.unwrap_or_else(|error| panic!("{url} does not open: {error}"));

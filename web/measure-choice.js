@@ -4,18 +4,19 @@
 import { MEASURE_DEFAULT, namedMeasures } from "./measures.js";
 import { element } from "./panel.js";
 
-/** Fills a list: the measures by name, then every metric that the server knows. */
-export function fillMeasures(list, measure, signal) {
+/** Fills a list: `none` if nothing may be chosen, the measures by name, then every metric that the server knows. */
+export function fillMeasures(list, measure, signal, none = []) {
   const option = ({ id, label }) => element("option", { value: id, text: label });
-  list.replaceChildren(element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
-  if (!namedMeasures().includes(measure)) list.append(option(measure));
+  list.replaceChildren(...none.map(option), element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
+  const odd = namedMeasures().includes(measure) || none.includes(measure) ? null : option(measure);
+  if (odd) list.append(odd);
   list.value = measure.id;
   fetch("khz/v1/catalog", { signal })
     .then((response) => response.json())
     .then(({ metrics }) => {
       const options = metrics.map(({ name }) => option({ id: name, label: name }));
       const chosen = list.value;
-      [...list.children].filter((child) => child.tagName === "OPTION").forEach((child) => child.remove());
+      odd?.remove();
       list.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
       list.value = chosen;
     })
@@ -26,11 +27,13 @@ export function fillMeasures(list, measure, signal) {
 const VIEWS = {
   tiles: (asked) => address(asked, { measure: "metric" }),
   waterfall: (asked) => address(asked, {}, "view=waterfall"),
+  sums: ({ measure, group }) => address({ measure, group }, {}, "view=sums"),
 };
 
-function address({ measure, find }, names, start = "") {
+function address({ measure, find, group }, names, start = "") {
   const hash = new URLSearchParams(start);
   if (measure !== MEASURE_DEFAULT) hash.set(names.measure ?? "measure", measure.id);
+  if (group) hash.set("group", group);
   if (find) hash.set("find", find);
   return `#${hash}`;
 }

@@ -41,6 +41,15 @@ function word([r, g, b]) {
   return new Uint32Array(new Uint8ClampedArray([r, g, b, 255]).buffer)[0];
 }
 
+/** Black on anything brighter than this, and white on anything darker, has a contrast of 4.58 at least. */
+const LUMINANCE_MIDDLE = 0.179;
+
+/** The relative luminance of a colour (WCAG 2). */
+function luminance(rgb) {
+  const [r, g, b] = rgb.map((channel) => channel / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 /** The scale of the tiles: for every step its colour, and one for text on it. */
 function tiles(stops) {
   return Array.from({ length: TILE_STEPS }, (_, i) => {
@@ -50,8 +59,7 @@ function tiles(stops) {
       const [from, to] = [stops[stop][channel], stops[stop + 1][channel]];
       return Math.round(from + (to - from) * (place - stop));
     });
-    const brightness = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    return { fill: `rgb(${r} ${g} ${b})`, ink: brightness > 125 ? "#14171a" : "#ffffff" };
+    return { fill: `rgb(${r} ${g} ${b})`, ink: luminance([r, g, b]) > LUMINANCE_MIDDLE ? "#000000" : "#ffffff" };
   });
 }
 

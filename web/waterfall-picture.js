@@ -29,6 +29,8 @@ export class WaterfallPicture {
     this.imageContext = this.image.getContext("2d");
     this.layout = null;
     this.scale = null;
+    /** The nodes that are chosen to be compared. */
+    this.choice = null;
     this.stale = true;
     /** The newest step that is painted. */
     this.painted = -1;
@@ -187,6 +189,11 @@ export class WaterfallPicture {
         // The name stands beside the first of the rows that have it.
         const middle = top + row * layout.rowHeight + Math.max(layout.rowHeight, 10) / 2;
         c.fillText(shortened(c, this.cells.names[layout.order[first + row]], room), 0, middle);
+      }
+      // A mark beside the rows that are chosen.
+      c.fillStyle = colours.ink;
+      for (let row = 0; row < count; row++) {
+        if (this.choice?.has(this.cells.names[layout.order[first + row]])) c.fillRect(room + 3, top + row * layout.rowHeight, 4, Math.max(2, layout.rowHeight - 1));
       }
     }
   }

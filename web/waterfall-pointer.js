@@ -5,7 +5,7 @@
 const FAR = 10;
 
 export class WaterfallPointer {
-  /** `on` hears open(node), pause(), and is asked for the words of a cell: text(node, back). */
+  /** `on` hears open(node), choose(node), pause(), and is asked for the words of a cell: text(node, back). */
   constructor(frame, picture, cells, signal, on) {
     this.picture = picture;
     this.cells = cells;
@@ -16,6 +16,8 @@ export class WaterfallPointer {
     this.said = frame.querySelector(".fall-said");
     /** {node, back}: `back` steps before the newest; null: nothing is pointed at. */
     this.cell = null;
+    /** The node that was touched last. */
+    this.touched = -1;
     this.listen(picture.canvas, signal);
   }
 
@@ -27,8 +29,9 @@ export class WaterfallPointer {
     };
     hear("pointermove", (event) => this.point(under(event)));
     hear("pointerdown", (event) => this.point(under(event)));
-    hear("pointerleave", () => {
-      if (document.activeElement !== canvas) this.clear();
+    hear("pointerleave", (event) => {
+      // A finger that is lifted has left, too: what it pointed at stays, to be read.
+      if (document.activeElement !== canvas && event.pointerType !== "touch") this.clear();
     });
     hear("blur", () => this.clear());
     hear("focus", () => {
@@ -36,7 +39,11 @@ export class WaterfallPointer {
     });
     hear("click", (event) => {
       const cell = under(event);
-      if (cell) this.on.open(cell.node);
+      const isShown = event.pointerType !== "touch" || (cell && cell.node === this.touched);
+      this.touched = cell?.node ?? -1;
+      // A finger sees the name first, in the tip.
+      if (cell && event.shiftKey) this.on.choose(cell.node);
+      else if (cell && isShown) this.on.open(cell.node);
     });
     hear("keydown", (event) => this.key(event));
   }
@@ -52,7 +59,8 @@ export class WaterfallPointer {
     if (event.key === " ") this.on.pause();
     else if (event.key === "Escape") this.clear();
     else if (event.key === "Enter") {
-      if (this.cell) this.on.open(this.cell.node);
+      if (this.cell && event.shiftKey) this.on.choose(this.cell.node);
+      else if (this.cell) this.on.open(this.cell.node);
     } else if (!this.move(event)) return;
     event.preventDefault();
   }

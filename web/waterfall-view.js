@@ -5,8 +5,8 @@ import { ask } from "./ask.js";
 import { byName, fold, matcher } from "./hostlist.js";
 import { fillMeasures, linkViews } from "./measure-choice.js";
 import { addressOf, formatOf, isBinary, measureOf } from "./measures.js";
+import { NodeChoice } from "./node-choice.js";
 import { visible } from "./panel.js";
-import { groupsByName } from "./tile-layout.js";
 import { TileScale } from "./tile-scale.js";
 import { TileStream } from "./tile-stream.js";
 import { count, totalsOf, writeTotals } from "./totals.js";
@@ -42,15 +42,23 @@ export class WaterfallView {
   constructor(root, asked, on) {
     this.root = root;
     this.on = on;
+    this.groupsKnown = on.groups;
     this.ended = new AbortController();
     this.find = (selector) => root.querySelector(selector);
     this.cells = new WaterfallCells();
     this.picture = new WaterfallPicture(this.find(".fall"), this.cells, this.ended.signal);
     this.pointer = new WaterfallPointer(this.find(".fall"), this.picture, this.cells, this.ended.signal, {
       open: (node) => on.open(this.cells.names[node]),
+      choose: (node) => this.choice.toggle(this.cells.names[node]),
       pause: () => this.setPaused(!this.paused),
       text: (node, back) => this.tell(node, back),
     });
+    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
+      changed: () => this.picture.repaint(),
+      compare: (hash) => on.go(hash),
+      notice: on.notice,
+    });
+    this.picture.choice = this.choice;
     this.stream = new TileStream({
       nodes: (data) => this.takeNodes(data),
       away: (data) => this.takeAway(data),
@@ -90,6 +98,7 @@ export class WaterfallView {
     const hear = (selector, name, then) => this.find(selector).addEventListener(name, then, { signal });
     hear(".measure", "change", (event) => this.choose({ measure: measureOf(event.target.value) }));
     hear(".find", "input", (event) => this.setSearch(event.target.value));
+    hear(".group-choice", "change", (event) => this.setGroup(event.target.value));
     hear(".fall-pause", "click", () => this.setPaused(!this.paused));
     for (const button of this.root.querySelectorAll("[data-hertz]")) {
       button.addEventListener("click", () => this.choose({ rate: Number(button.dataset.hertz) }), { signal });
@@ -102,7 +111,12 @@ export class WaterfallView {
   /** Shows what the address says. */
   ask(asked) {
     const rate = Number(asked.get("rate"));
-    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : SORTS[0];
+    const { groupsKnown } = this;
+    /** Where there are groups, they are what people know. */
+    this.sortUsual = groupsKnown.some ? "group" : "name";
+    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : this.sortUsual;
+    groupsKnown.fill(this.find(".group-choice"), asked.get("group") ?? "");
+    this.group = this.find(".group-choice").value;
     this.search = asked.get("find") ?? "";
     this.find(".find").value = this.search;
     const measure = measureOf(asked.get("measure"));
@@ -136,7 +150,7 @@ export class WaterfallView {
   }
 
   hosts() {
-    if (this.isFew || !this.search) return "";
+    if (this.isFew || (!this.search && !this.group)) return "";
     const hosts = fold(this.all.filter(this.matcher()));
     return hosts.length <= HOSTS_MAX ? hosts : "";
   }
@@ -150,14 +164,15 @@ export class WaterfallView {
     } catch (error) {
       problem.textContent = visible(error.message);
     }
-    return this.matches;
+    const inGroup = this.groupsKnown.matcher(this.group);
+    return (name) => inGroup(name) && this.matches(name);
   }
 
   /** Which nodes there are: the stream may have only some of them. */
   async readNames() {
     try {
       this.all = (await ask("khz/v1/nodes?brief=1", this.ended.signal)).nodes;
-      if (!this.isFew && this.search) this.open();
+      if (!this.isFew && (this.search || this.group)) this.open();
     } catch {
       // The stream says what is wrong.
     }
@@ -167,6 +182,11 @@ export class WaterfallView {
     this.sort = sort;
     this.arrange();
     this.showControls();
+  }
+
+  setGroup(group) {
+    this.group = group;
+    this.setSearch(this.search);
   }
 
   setSearch(text) {
@@ -198,10 +218,11 @@ export class WaterfallView {
     press(pause, this.paused);
     pause.textContent = this.paused ? "Resume" : "Pause";
     const hash = new URLSearchParams({ view: "waterfall", measure: this.measure.id, rate: this.rate });
-    if (this.sort !== SORTS[0]) hash.set("sort", this.sort);
+    if (this.sort !== this.sortUsual) hash.set("sort", this.sort);
+    if (this.group) hash.set("group", this.group);
     if (this.search) hash.set("find", this.search);
     this.on.address(hash.toString());
-    linkViews(this.find(".views"), "waterfall", { measure: this.measure, find: this.search });
+    linkViews(this.find(".views"), "waterfall", { measure: this.measure, find: this.search, group: this.group });
   }
 
   takeNodes({ nodes, unit, period_ns: periodNs }) {
@@ -267,7 +288,7 @@ export class WaterfallView {
 
   groups(rows) {
     const { names, cells } = this;
-    if (this.sort === "group") return groupsByName(names, rows);
+    if (this.sort === "group") return this.groupsKnown.blocks(names, rows);
     if (this.sort === "name") return [{ label: "", nodes: rows.sort((a, b) => byName(names[a], names[b])) }];
     const means = new Map(rows.map((at) => [at, cells.mean(at, this.picture.shown)]));
     const rank = (at) => (Number.isNaN(means.get(at)) ? -Infinity : means.get(at));

@@ -57,7 +57,7 @@ mod versions;
 pub use actions::Actions;
 pub use collect::collectors;
 pub use counters::Counters;
-pub use door::{Bound, Door};
+pub use door::{Bound, Door, NodeGroup};
 pub use engine::{ASKED_BY, Engine, EngineAnswer, EngineError, Question};
 pub use exposition::{Format, render, render_own};
 pub use limits::Limits;

@@ -49,6 +49,18 @@ fn a_hostlist_selects_nodes_and_brief_leaves_the_rest_out() {
 }
 
 #[test]
+fn groups_of_the_configuration_are_told_with_the_nodes() {
+    let group = |name: &str, nodes: &str| khz_http::NodeGroup { name: name.into(), nodes: nodes.into() };
+    let groups = vec![group("rack2", "n[3-4]"), group("rack1", "n[1-2]")];
+    let server = Server::start_with(Arc::new(four()), |door| door.groups = groups.into());
+    let answer = server.get("/khz/v1/nodes?brief=1").json();
+    let expected = json!([{"name": "rack2", "nodes": "n[3-4]"}, {"name": "rack1", "nodes": "n[1-2]"}]);
+    assert_eq!(answer["groups"], expected);
+    let without = Server::start(Arc::new(four()));
+    assert!(without.get("/khz/v1/nodes").json().get("groups").is_none());
+}
+
+#[test]
 fn one_node_is_scraped_without_a_label_that_names_it_and_several_with_their_identity() {
     let server = Server::start_with(Arc::new(four()), |door| door.job = "machines".into());
     let of = |path: &str| server.get(path).body;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_model::{
     Absence, Delivery, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName, NodeStatus, Pattern,
-    Query, QueryError, Rate, Reading, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
+    Query, QueryError, RangeAnswer, RangeRequest, Rate, Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
 };
 
 /// CPUs of every node.
@@ -17,6 +17,8 @@ const CPUS: usize = 8;
 const JOB_NODES: u64 = 48;
 /// Most rows that a subscription gets at once, however long it was not polled.
 const ROWS_MAX: u64 = 1_000;
+/// How much of the past it remembers, a row a second.
+const PAST: Nanos = Nanos::from_secs(600);
 /// The metrics of the catalogue that this cluster has.
 const SHOWN: [&str; 15] = [
     "cpu.all.*",
@@ -380,8 +382,12 @@ impl Query for Cluster {
         let period = Nanos((span.0 / rows_max.max(1) as u64).max(Nanos::SECOND.0));
         let until = boot_now().0 / period.0;
         let ticks = until.saturating_sub(span.0 / period.0)..=until;
-        let at = self.places(patterns).into_iter().find(|&at| self.nodes().get(at) == Some(node));
+        let at = self.places(patterns).into_iter().find(|&at| self.nodes.get(at) == Some(node));
         Ok(at.map(|at| self.delivery(at, &columns, ticks, period)))
+    }
+
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        Ok(Box::new(RecentAnswer::new(Arc::new(self.clone()), request)?))
     }
 
     fn status(&self) -> Vec<NodeStatus> {
@@ -419,6 +425,33 @@ impl Query for Cluster {
             }
         };
         (0..self.nodes.len()).map(status).collect()
+    }
+}
+
+impl Recent for Cluster {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.nodes.to_vec()
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        let now = real_now();
+        Some((Nanos(now.0 - PAST.0), now))
+    }
+
+    fn rows(
+        &self,
+        node: &NodeName,
+        patterns: &[Pattern],
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<Option<Delivery>, QueryError> {
+        let Ok(columns) = self.select(patterns) else { return Ok(None) };
+        let Ok(at) = self.nodes.binary_search(node) else { return Ok(None) };
+        let now = real_now();
+        let boot = now.0 - boot_now().0;
+        let from = from.0.max(now.0 - PAST.0).saturating_sub(boot).div_ceil(Nanos::SECOND.0);
+        let to = to.0.min(now.0).saturating_sub(boot).div_ceil(Nanos::SECOND.0);
+        Ok((from < to).then(|| self.delivery(at, &columns, from..=to - 1, Nanos::SECOND)))
     }
 }
 

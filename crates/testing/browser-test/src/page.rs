@@ -89,6 +89,23 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The same with Shift held down.
+    pub async fn click_with_shift_at(&self, x: f64, y: f64) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1, "modifiers": 8 });
+            self.browser.cdp("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Touches a point of the page with a finger.
+    pub async fn tap_at(&self, x: f64, y: f64) {
+        let points = json!([{ "x": x, "y": y }]);
+        for (kind, points) in [("touchStart", points), ("touchEnd", json!([]))] {
+            let event = json!({ "type": kind, "touchPoints": points });
+            self.browser.cdp("Input.dispatchTouchEvent", event).await;
+        }
+    }
+
     /// Moves the mouse to a point of the page.
     pub async fn point_at(&self, x: f64, y: f64) {
         let event = json!({ "type": "mouseMoved", "x": x, "y": y });

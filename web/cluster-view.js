@@ -9,7 +9,7 @@ import { visible } from "./panel.js";
 import { groupsByName, Layout } from "./tile-layout.js";
 import { GONE, TileMap } from "./tile-map.js";
 import { TileMark } from "./tile-mark.js";
-import { TilePast } from "./tile-past.js";
+import { PAST_SECONDS, TilePast } from "./tile-past.js";
 import { TileScale } from "./tile-scale.js";
 import { TileStream } from "./tile-stream.js";
 import { count, totalsOf, writeTotals } from "./totals.js";
@@ -149,6 +149,7 @@ export class ClusterView {
     Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
     this.currentSince = NaN;
     this.past.begin(names.length);
+    if (this.past.count > 0) this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), names, this.ended.signal, () => this.show());
     this.map.format = this.format = formatOf(unit);
     this.map.node = names.indexOf(pointed);
     this.arrange();

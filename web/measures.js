@@ -33,8 +33,8 @@ export function measureOf(id) {
   return /^[a-z][a-z0-9_.]*$/.test(id ?? "") ? { id, label: id, match: [id] } : MEASURE_DEFAULT;
 }
 
-/** The address that brings its numbers; `rate` of every row, `hosts` of these nodes only. */
-export function addressOf(measure, { rate, hosts } = {}) {
+/** The address that brings its numbers; `rate` of every row, after those of `past` seconds, `hosts` of these nodes only. */
+export function addressOf(measure, { rate, hosts, past } = {}) {
   const query = new URLSearchParams();
   const of = (pattern) => (hosts ? `${hosts}:${pattern}` : pattern);
   for (const name of ["match", "of"]) for (const pattern of measure[name] ?? []) query.append(name, of(pattern));
@@ -42,6 +42,7 @@ export function addressOf(measure, { rate, hosts } = {}) {
   if (rate) {
     query.set("rate", `${rate}Hz`);
     query.set("steps", "1");
+    if (past) query.set("past", `${past}s`);
   }
   if (measure.fold) query.set("fold", measure.fold);
   if (measure.rest) query.set("rest", "1");

@@ -8,6 +8,7 @@ import { byName, fold, split } from "./hostlist.js";
  * as a line; `value`: where its number stands. Names are worth some scrolling: such tiles may take `screens` of the room.
  */
 const SIZES = [
+  { width: 400, height: 170, gap: 8, font: 16, value: "beside", screens: 1 },
   { width: 260, height: 108, gap: 6, font: 14, value: "beside", screens: 1 },
   { width: 200, height: 80, gap: 5, font: 13, value: "beside", screens: 1 },
   { width: 150, height: 60, gap: 4, font: 12, value: "beside", screens: 1 },

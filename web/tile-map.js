@@ -285,7 +285,7 @@ export class TileMap {
 /** The mark of a node that is down: seen without colours, at any size. In a wide tile, which has words, it keeps to the lower right. */
 function cross(path, x, y, width, height) {
   const isWide = width > 60;
-  const size = isWide ? Math.min(16, height / 2.4) : Math.min(width, height) - 2;
+  const size = isWide ? Math.min(18, height / 3.2) : Math.min(width, height) - 2;
   const [w, h] = isWide ? [size, size] : [width - 2, height - 2];
   const [left, top] = isWide ? [x + width - size - INSET, y + height - size - INSET + 2] : [x + 1, y + 1];
   path.moveTo(left, top);

@@ -28,6 +28,38 @@ export class TilePast {
     this.newest = Math.max(this.newest, second);
   }
 
+  /** A number from before, where there is none yet. */
+  put(node, second, value) {
+    if (node >= this.count) return;
+    if (this.newest < 0) this.newest = second;
+    const back = this.newest - second;
+    if (back < 0 || back >= PAST_SECONDS || !Number.isNaN(this.at(node, back))) return;
+    this.values[node * PAST_SECONDS + (second % PAST_SECONDS)] = value ?? NaN;
+  }
+
+  /** Asks `address` for the minute before the page was opened; `done` is called when it is there. A server that has none is no harm. */
+  read(address, names, signal, done) {
+    this.source?.close();
+    const source = (this.source = new EventSource(address));
+    const end = () => source.close();
+    signal.addEventListener("abort", end);
+    source.onerror = end;
+    source.addEventListener("nodes", (event) => {
+      const { nodes } = JSON.parse(event.data);
+      if (nodes.length !== names.length || nodes.some((name, at) => name !== names[at])) end();
+    });
+    source.addEventListener("steps", (event) => {
+      const { steps } = JSON.parse(event.data);
+      if (steps.length === 0) return;
+      end();
+      if (source !== this.source) return;
+      for (const { step, runs } of steps) {
+        for (const [start, ...numbers] of runs) numbers.forEach((value, i) => this.put(start + i, step, value));
+      }
+      done();
+    });
+  }
+
   /** The number of a node `back` seconds before the newest; NaN is unknown. */
   at(node, back) {
     return this.newest < back || this.count === 0 ? NaN : this.values[node * PAST_SECONDS + ((this.newest - back) % PAST_SECONDS)];

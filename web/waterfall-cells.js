@@ -26,10 +26,16 @@ export class WaterfallCells {
     this.following = false;
   }
 
-  /** Another list of nodes or another period: forgets everything, unless both are the same. */
+  /** Another list of nodes or another period: at the same period, nodes that stay keep their rows. */
   begin(names, periodNs) {
     this.following = false;
     if (this.names && periodNs === this.periodNs && names.length === this.names.length && names.every((name, at) => name === this.names[at])) return;
+    const before = periodNs === this.periodNs && this.edge >= 0 ? { ...this } : null;
+    this.forget(names, periodNs);
+    if (before) this.keep(before);
+  }
+
+  forget(names, periodNs) {
     this.names = names;
     this.periodNs = periodNs;
     this.count = Math.min(names.length, ROWS_MAX);
@@ -52,6 +58,27 @@ export class WaterfallCells {
     this.changed = Infinity;
   }
 
+  /** Takes over the rows of nodes that are still there; those of others were not received. */
+  keep(before) {
+    this.edge = before.edge;
+    this.first = Math.max(before.first, this.edge - this.columns + 1);
+    this.states.fill(NOT_RECEIVED);
+    const places = new Map(before.names.slice(0, before.count).map((name, at) => [name, at]));
+    for (let at = 0; at < this.count; at++) {
+      const old = places.get(this.names[at]);
+      if (old === undefined) continue;
+      this.newest[at] = before.newest[old];
+      this.heard[at] = before.heard[old];
+      for (let step = this.first; step <= this.edge; step++) {
+        const from = old * before.columns + (step & before.mask);
+        const to = at * this.columns + (step & this.mask);
+        this.states[to] = before.states[from];
+        this.values[to] = before.values[from];
+      }
+    }
+    this.changed = this.first;
+  }
+
   get periodSeconds() {
     return this.periodNs / 1e9;
   }
@@ -68,22 +95,24 @@ export class WaterfallCells {
     const lag = Math.max(LAG_STEPS, Math.ceil(LAG_SECONDS / this.periodSeconds));
     const limit = now + Math.max(1, Math.ceil(AHEAD_SECONDS / this.periodSeconds));
     const newest = steps.reduce((edge, { step }) => (step <= limit ? Math.max(edge, step) : edge), now - lag);
-    this.advance(newest);
+    // The first steps may begin with what the server remembers.
+    const oldest = this.edge < 0 ? steps.reduce((first, { step }) => Math.min(first, step), newest) : newest;
+    this.advance(newest, oldest);
     for (const { step, runs } of steps) {
       for (const [start, ...numbers] of runs) numbers.forEach((value, i) => this.put(step, start + i, value));
     }
   }
 
-  /** Goes on to `edge`: the cells of the steps between have no row yet. */
-  advance(edge) {
+  /** Goes on to `edge`: the cells of the steps between have no row yet. The first time it begins at `oldest`. */
+  advance(edge, oldest = edge) {
     if (edge <= this.edge) return;
     const { columns, mask, states, away, following } = this;
     const isFirst = this.edge < 0;
-    const from = isFirst ? edge : Math.max(this.edge + 1, edge - columns + 1);
+    const from = Math.max(isFirst ? oldest : this.edge + 1, edge - columns + 1);
     for (let at = 0; at < this.count; at++) {
       for (let step = from; step <= edge; step++) states[at * columns + (step & mask)] = following || step === edge ? away[at] : NOT_RECEIVED;
     }
-    if (isFirst) this.first = edge;
+    if (isFirst) this.first = from;
     this.changed = Math.min(this.changed, from);
     this.edge = edge;
     this.first = Math.max(this.first, edge - columns + 1);

@@ -2,7 +2,7 @@
 // screen has room for. It refuses to draw, and knows no values.
 
 /** A row higher than this shows no more (CSS pixels)... */
-const ROW_MAX = 24;
+const ROW_MAX = 40;
 /** ...and one that is lower than this has no pixel. */
 const ROW_MIN = 1;
 /** A name needs this height; where rows are lower, some of them have their name. */

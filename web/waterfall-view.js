@@ -31,6 +31,8 @@ const CURRENT_STEPS = 3;
 const CURRENT_SECONDS = 3;
 /** Another search is asked of the server after this pause in the typing. */
 const TYPED_MS = 400;
+/** The waterfall of a row a second begins with what the server remembers of this time. */
+const PAST_SECONDS = 600;
 /** A sentence with names is cut after this many characters. */
 const NAMES_TEXT_MAX = 300;
 /** Room below the rows for times and notes (CSS pixels), and the least that rows have. */
@@ -141,7 +143,9 @@ export class WaterfallView {
 
   /** Asks for all nodes, or where they are too many at this rate, for those that are searched. */
   open() {
-    this.stream.open(addressOf(this.measure, { rate: this.rate, hosts: this.hosts() }));
+    // At higher rates a server remembers nothing that nobody has asked for.
+    const past = this.rate === 1 ? PAST_SECONDS : 0;
+    this.stream.open(addressOf(this.measure, { rate: this.rate, hosts: this.hosts(), past }));
   }
 
   /** True if the server sends the numbers of all nodes at this rate. */
@@ -171,7 +175,10 @@ export class WaterfallView {
   /** Which nodes there are: the stream may have only some of them. */
   async readNames() {
     try {
-      this.all = (await ask("khz/v1/nodes?brief=1", this.ended.signal)).nodes;
+      const { nodes, period_ns_min: periodMin } = await ask("khz/v1/nodes?brief=1", this.ended.signal);
+      this.all = nodes;
+      // A reader may be allowed less.
+      for (const button of this.root.querySelectorAll("[data-hertz]")) button.disabled = 1e9 / Number(button.dataset.hertz) < periodMin;
       if (!this.isFew && (this.search || this.group)) this.open();
     } catch {
       // The stream says what is wrong.
@@ -320,7 +327,7 @@ export class WaterfallView {
   /** How long ago the left edge, the middle and the right edge are. */
   writeTimes() {
     const seconds = this.picture.shown * this.cells.periodSeconds;
-    const text = (s) => (s >= 120 ? `−${Math.round(s / 60)} min` : `−${s.toFixed(s < 20 ? 1 : 0)} s`);
+    const text = (s) => (s >= 120 ? `−${(s / 60).toFixed(1).replace(/\.0$/, "")} min` : `−${s.toFixed(s < 20 ? 1 : 0)} s`);
     const [left, middle, right] = this.root.querySelectorAll(".times span");
     put(left, this.nodes.unit ? text(seconds) : "");
     put(middle, this.nodes.unit ? text(seconds / 2) : "");

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use khz_model::{Delivery, Nanos, NodeName, NodeStatus, Pattern, Presence, Query, Rate, Subscription};
+use axum::http::StatusCode;
+use khz_model::{Delivery, Nanos, NodeName, NodeStatus, Pattern, Presence, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
 use crate::counters::{Counters, count};
@@ -17,6 +18,7 @@ use crate::limits::{BACKLOG_READINGS_MAX, EVENT_BYTES};
 use crate::measure::{Measure, Meter};
 use crate::refusal::Refusal;
 use crate::roster::Roster;
+use crate::routes::App;
 use crate::tiles::{Head, away, rounded};
 
 /// Numbers a second of one stream: 655 nodes at 100 Hz, or 4,096 at 16 Hz. They take 300 kB, and a tenth of a
@@ -27,6 +29,8 @@ const NUMBERS_A_SECOND_MAX: u64 = 65_536;
 const CLOCK_OFF_MIN: u64 = 100_000_000;
 /// The time is told this often when no row comes, so that a picture goes on.
 const SILENT_MAX: Duration = Duration::from_secs(1);
+/// Numbers of the past that a stream begins with: two minutes of 512 nodes; those of all nodes take a fraction of a second.
+const PAST_NUMBERS_MAX: usize = 65_536;
 /// Roughly what the number of one node takes, with its columns.
 const METER_BYTES: usize = 1_024;
 
@@ -49,6 +53,47 @@ pub(crate) fn check(rate: Rate, nodes: usize) -> Result<(), Refusal> {
     )))
 }
 
+/// The numbers of a node in the past, with the times of its clock.
+pub(crate) type Past = Vec<(NodeName, Vec<(Stamp, Option<f64>)>)>;
+
+/// What is in memory of this time before now, or of as much of it as [`PAST_NUMBERS_MAX`] allows. Runs beside the streams, as histories do.
+pub(crate) async fn look_back(
+    app: &Arc<App>,
+    measure: &Measure,
+    rate: Rate,
+    span: Nanos,
+) -> Result<Past, Refusal> {
+    let patterns = measure.patterns();
+    let names: Vec<NodeName> = app
+        .query
+        .nodes()
+        .into_iter()
+        .filter(|node| patterns.iter().any(|p| p.matches_node(node.as_str())))
+        .collect();
+    let period = rate.period();
+    let rows = (span.0 / period.0).min((PAST_NUMBERS_MAX / names.len().max(1)) as u64);
+    if rows == 0 {
+        return Ok(Past::new());
+    }
+    let stopped = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
+    let turn = Arc::clone(&app.histories).acquire_owned().await.map_err(|_| stopped())?;
+    let (query, measure) = (Arc::clone(&app.query), measure.clone());
+    let work = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let of = |node: NodeName| {
+            // A node without a past begins with its first row.
+            // Twice the rows: one too many would leave every other one out.
+            let (span, rows_max) = (Nanos(rows * period.0), 2 * rows as usize);
+            let found = query.history_of(&node, &patterns, span, rows_max).ok().flatten()?;
+            let mut numbers = Vec::with_capacity(found.rows.len());
+            Meter::default().each(&measure, &found, |stamp, value| numbers.push((stamp, value)));
+            Some((node, numbers))
+        };
+        names.into_iter().filter_map(of).collect::<Past>()
+    });
+    work.await.map_err(|_| stopped())
+}
+
 /// The numbers of all nodes, row by row.
 pub(crate) struct Steps {
     query: Arc<dyn Query>,
@@ -66,6 +111,8 @@ pub(crate) struct Steps {
     /// At most as many as the roster has.
     nodes: HashMap<NodeName, Node>,
     spoke: Instant,
+    /// What is sent first.
+    past: Past,
 }
 
 /// A node of the list: its position in it, and its clock minus ours where that is to be taken off.
@@ -74,6 +121,13 @@ struct Node {
     at: usize,
     clock_off: i64,
     meter: Meter,
+}
+
+impl Node {
+    /// The step that a row of it is in.
+    fn step(&self, stamp: Stamp, period: Nanos) -> u64 {
+        step(Nanos(stamp.real().0.saturating_add_signed(self.clock_off.saturating_neg())), period)
+    }
 }
 
 /// The numbers of one step: positions of nodes, and `None` where the number is unknown.
@@ -101,7 +155,13 @@ impl Steps {
             presence: Vec::new(),
             nodes: HashMap::new(),
             spoke: Instant::now(),
+            past: Past::new(),
         }
+    }
+
+    /// The same, after these numbers.
+    pub fn beginning_with(self, past: Past) -> Self {
+        Steps { past, ..self }
     }
 
     /// Sends the list of nodes if it has changed, and who is away if that has.
@@ -139,6 +199,12 @@ impl Steps {
     fn take_rows(&mut self) -> BTreeMap<u64, Step> {
         let period = self.head.rate.period();
         let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+        for (name, numbers) in std::mem::take(&mut self.past) {
+            let Some(node) = self.nodes.get(&name) else { continue };
+            for (stamp, value) in numbers {
+                steps.entry(node.step(stamp, period)).or_default().push((node.at, value));
+            }
+        }
         // The next call takes the rest.
         for delivery in self.subscription.poll_some(BACKLOG_READINGS_MAX) {
             self.take(&delivery, period, &mut steps);
@@ -149,11 +215,11 @@ impl Steps {
     fn take(&mut self, delivery: &Delivery, period: Nanos, steps: &mut BTreeMap<u64, Step>) {
         // A node that has just come is told with the next roster; its rows until then are not missed.
         let Some(node) = self.nodes.get_mut(&delivery.node) else { return };
-        let Node { at, clock_off, meter } = node;
+        let mut meter = std::mem::take(&mut node.meter);
         meter.each(&self.measure, delivery, |stamp, value| {
-            let real = stamp.real().0.saturating_add_signed(clock_off.saturating_neg());
-            steps.entry(step(Nanos(real), period)).or_default().push((*at, value));
+            steps.entry(node.step(stamp, period)).or_default().push((node.at, value));
         });
+        node.meter = meter;
     }
 
     /// As many events as their size makes of these steps; one at least.
@@ -207,7 +273,10 @@ impl Source for Steps {
     }
 
     fn held(&self) -> u64 {
-        (self.nodes.len() * (METER_BYTES + size_of::<Node>() + 2 * size_of::<NodeName>())) as u64
+        let past =
+            self.past.iter().map(|(_, numbers)| numbers.capacity() * size_of::<(Stamp, Option<f64>)>());
+        (past.sum::<usize>()
+            + self.nodes.len() * (METER_BYTES + size_of::<Node>() + 2 * size_of::<NodeName>())) as u64
     }
 }
 

@@ -30,7 +30,7 @@ use crate::steps::{self, Steps};
 use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/tiles`.
-pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate", "steps"];
+pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate", "steps", "past"];
 
 /// At higher rates CPU time shows the kernel's 10 ms steps, and no eye follows thousands of tiles.
 const RATE_MAX_HZ: u64 = 10;
@@ -72,8 +72,11 @@ pub(crate) async fn tiles(
     connection.set_streaming();
     let rate = subscription.rate();
     if steps {
+        let past = steps::look_back(&app, &measure, rate, params.duration("past", Nanos(0))?).await?;
         let head = Head { unit, rate };
-        let steps = Steps::new(Arc::clone(&app.query), roster, subscription, measure, head, app.counters.clone());
+        let steps =
+            Steps::new(Arc::clone(&app.query), roster, subscription, measure, head, app.counters.clone());
+        let steps = steps.beginning_with(past);
         return Ok(EventStream::new(steps, rate, app.closing.clone(), open).into_response());
     }
     let tiles = Tiles {

@@ -345,6 +345,16 @@ fn steps_place_every_row_on_one_grid_of_time_and_leave_out_who_sent_none() {
 }
 
 #[test]
+fn steps_begin_with_the_past_that_is_asked_for() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    // n3 is down: no row comes, but there is a past. Its rows are a nanosecond apart, and the last one counts.
+    let path = "/khz/v1/tiles?match=n3:load.1m&rate=1Hz&steps=1";
+    assert_eq!(first_step(&server, &format!("{path}&past=60s")), (json!([[0, 0.59]]), 1_763_690_000));
+    let mut without = server.stream(path);
+    assert_eq!(next(&mut without, "steps")["steps"], json!([]));
+}
+
+#[test]
 fn steps_have_only_the_nodes_that_the_patterns_select() {
     let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
     let mut events = server.stream("/khz/v1/tiles?match=n[2-3]:load.1m&rate=10Hz&steps=1");
@@ -358,7 +368,10 @@ fn more_steps_than_a_page_can_draw_are_refused_with_a_sentence() {
     let refused = server.get("/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1");
     assert_eq!(refused.status, 400);
     let error = refused.json()["error"].as_str().unwrap().to_owned();
-    assert!(error.starts_with("656 nodes at 100Hz are 65600 numbers a second, the limit is 65536"), "{error}");
+    assert!(
+        error.starts_with("656 nodes at 100Hz are 65600 numbers a second, the limit is 65536"),
+        "{error}"
+    );
     let mut fewer = server.stream("/khz/v1/tiles?match=n[1-600]:load.1m&rate=100Hz&steps=1");
     assert_eq!(next(&mut fewer, "nodes")["nodes"].as_array().unwrap().len(), 600);
 }

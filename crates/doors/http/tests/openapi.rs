@@ -239,6 +239,7 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?match=load.1m&fold=mean", 400),
             get("?match=load.1m&rate=11Hz", 400),
             get("?match=load.1m&rate=101Hz&steps=1", 400),
+            get("?match=load.1m&steps=1&past=soon", 400),
             get("?match=net.rx_bytes&of=load.1m", 400),
             get("?match=nothing", 404),
         ]),

@@ -27,6 +27,9 @@ pub(super) fn groups(keys: &[(String, Value)]) -> Result<Vec<NodeGroup>, ConfigE
                 "a group has a name of letters, digits, '-', '.' and '_', as rack1, with at most {GROUP_NAME_MAX} characters"
             ));
         }
+        if hosts.text.trim().is_empty() {
+            return wrong("a group names its nodes, as node[001-032]".to_owned());
+        }
         if let Err(error) = Hostlist::new(&hosts.text) {
             return wrong(format!("'{}': {}", hosts.text, error.problem));
         }
@@ -49,7 +52,8 @@ mod tests {
 
     #[test]
     fn groups_keep_their_order_and_may_share_nodes() {
-        let found = checked(&[("rack2", "node[033-064]"), ("rack1", "node[001-032]"), ("gpu", "gpu*,node001")]);
+        let found =
+            checked(&[("rack2", "node[033-064]"), ("rack1", "node[001-032]"), ("gpu", "gpu*,node001")]);
         let names: Vec<String> = found.unwrap().into_iter().map(|group| group.name).collect();
         assert_eq!(names, ["rack2", "rack1", "gpu"]);
     }

@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_model::{
     Absence, Delivery, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName, NodeStatus, Pattern,
-    Query, QueryError, RangeAnswer, RangeRequest, Rate, Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
+    Query, QueryError, RangeAnswer, RangeRequest, Rate, Reading, Recent, RecentAnswer, Row, Sample, Series,
+    Snapshot, Stamp, Subscription, WaitFor,
 };
 
 /// CPUs of every node.

@@ -92,7 +92,8 @@ impl<'a> Page<'a> {
     /// The same with Shift held down.
     pub async fn click_with_shift_at(&self, x: f64, y: f64) {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
-            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1, "modifiers": 8 });
+            let event =
+                json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1, "modifiers": 8 });
             self.browser.cdp("Input.dispatchMouseEvent", event).await;
         }
     }

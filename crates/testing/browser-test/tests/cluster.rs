@@ -400,7 +400,11 @@ fn tiles_have_names_and_the_last_minute_up_to_some_hundreds_of_nodes_and_more_ar
                 let on_a_phone = width < 600 && nodes > 200;
                 assert_eq!(font > 0.0, is_named && !on_a_phone, "{nodes} nodes at {width}");
                 if font > 0.0 {
-                    page.wait("seconds are in its line", &format!("Number.isFinite(khz.before('{name}', 2))")).await;
+                    page.wait(
+                        "seconds are in its line",
+                        &format!("Number.isFinite(khz.before('{name}', 50))"),
+                    )
+                    .await;
                     let paint = format!("khz.repaints > {} + 1", page.number("khz.repaints").await);
                     page.wait("it is painted", &paint).await;
                     // Where a line is, some pixels of a tile have the colour of its text.
@@ -430,10 +434,18 @@ fn nodes_that_are_down_come_first_and_go_back_when_they_are_up() {
         let page = Page::open_cluster(&browser, &door.url()).await;
         let before = page.eval("khz.tile('node40')").await;
         cluster.set_down("node40", true);
-        page.wait("it is first", "khz.tile('node40').down && khz.tile('node40').x === 0 && khz.tile('node40').y < 30").await;
+        page.wait(
+            "it is first",
+            "khz.tile('node40').down && khz.tile('node40').x === 0 && khz.tile('node40').y < 30",
+        )
+        .await;
         page.screenshot(&target_dir().join("screenshots/tiles-down-first.png")).await;
         cluster.set_down("node40", false);
-        page.wait("it is where it was", &format!("khz.tile('node40').y === {} && khz.tile('node40').x === {}", before["y"], before["x"])).await;
+        page.wait(
+            "it is where it was",
+            &format!("khz.tile('node40').y === {} && khz.tile('node40').x === {}", before["y"], before["x"]),
+        )
+        .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -447,9 +459,14 @@ fn a_second_number_is_a_bar_in_every_tile_and_unknown_has_none() {
         let door = open(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
-        let page = Page::open_cluster(&browser, &format!("{}#metric=load&mark=cpu-pressure", door.url())).await;
+        let page =
+            Page::open_cluster(&browser, &format!("{}#metric=load&mark=cpu-pressure", door.url())).await;
         let names = json!(cluster.names().iter().map(|name| name.as_str()).collect::<Vec<_>>());
-        page.wait("marks have numbers", &format!("{names}.filter(n => Number.isFinite(khz.tile(n).mark)).length > 400")).await;
+        page.wait(
+            "marks have numbers",
+            &format!("{names}.filter(n => Number.isFinite(khz.tile(n).mark)).length > 400"),
+        )
+        .await;
         let unknown = page.eval(&format!("{names}.find(n => Number.isNaN(khz.tile(n).mark))")).await;
         let high = page.eval(&format!("{names}.find(n => khz.tile(n).mark > 0.5)")).await;
         let [unknown, high] = [unknown, high].map(|name| name.as_str().expect("there is one").to_owned());
@@ -462,12 +479,20 @@ fn a_second_number_is_a_bar_in_every_tile_and_unknown_has_none() {
         assert_ne!(inside[1], edge[1], "a known one has");
         let (x, y) = middle(&page, &high).await;
         page.point_at(x, y).await;
-        page.wait("the tip has both", "/  ·  CPU pressure [0-9.]+ %/.test(document.querySelector('.tile-tip').textContent)").await;
+        page.wait(
+            "the tip has both",
+            "/  ·  CPU pressure [0-9.]+ %/.test(document.querySelector('.tile-tip').textContent)",
+        )
+        .await;
         let key = "document.querySelector('.mark-key').textContent";
         assert!(page.eval(key).await.as_str().unwrap().contains("CPU pressure, 0 to "));
         page.screenshot(&target_dir().join("screenshots/tiles-mark.png")).await;
         page.eval("(() => { const m = document.querySelector('#mark'); m.value = 'none'; m.dispatchEvent(new Event('change')); })()").await;
-        page.wait("the mark is gone", "document.querySelector('.mark-key').hidden && !location.hash.includes('mark')").await;
+        page.wait(
+            "the mark is gone",
+            "document.querySelector('.mark-key').hidden && !location.hash.includes('mark')",
+        )
+        .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -490,14 +515,15 @@ fn groups_of_the_configuration_are_blocks_and_a_filter_in_tiles_and_waterfall() 
         for (width, height) in [(1280, 900), (360, 740)] {
             browser.look(width, height, Theme::Light).await;
             let page = Page::open_cluster(&browser, &door.url()).await;
-            let order = page
-                .eval("['node033', 'node001', 'gpu001', 'node065'].map(n => khz.tile(n).y)")
-                .await;
+            let order =
+                page.eval("['node033', 'node001', 'gpu001', 'node065'].map(n => khz.tile(n).y)").await;
             let order: Vec<f64> = serde_json::from_value(order).unwrap();
             assert!(order.is_sorted_by(|a, b| a < b), "in the order of the file, others last: {order:?}");
             page.screenshot(&target_dir().join(format!("screenshots/groups-tiles-{width}.png"))).await;
             let choose = |list: &str, group: &str| {
-                format!("(() => {{ const g = document.querySelector('{list}'); g.value = '{group}'; g.dispatchEvent(new Event('change')); }})()")
+                format!(
+                    "(() => {{ const g = document.querySelector('{list}'); g.value = '{group}'; g.dispatchEvent(new Event('change')); }})()"
+                )
             };
             page.eval(&choose("#group", "accelerated")).await;
             assert_eq!(page.number("khz.shown").await, 5.0, "a node may be in several groups");
@@ -510,7 +536,8 @@ fn groups_of_the_configuration_are_blocks_and_a_filter_in_tiles_and_waterfall() 
             .await;
             page.eval(&choose(".group-choice", "")).await;
             page.wait("all of them", "khz.waterfall.shown === 128 && khz.waterfall.known > 100").await;
-            let rows = page.eval("[khz.waterfall.order[0], khz.waterfall.order[32], khz.waterfall.order[64]]").await;
+            let rows =
+                page.eval("[khz.waterfall.order[0], khz.waterfall.order[32], khz.waterfall.order[64]]").await;
             assert_eq!(rows, json!(["node033", "node001", "gpu001"]));
             page.screenshot(&target_dir().join(format!("screenshots/groups-waterfall-{width}.png"))).await;
             assert_clean_console(&browser).await;
@@ -539,7 +566,8 @@ fn a_finger_sees_a_name_before_it_opens_the_node() {
         assert_eq!(page.eval("khz.view").await, "cluster");
         page.screenshot(&target_dir().join("screenshots/tiles-touched.png")).await;
         page.tap_at(x, y).await;
-        page.wait("the second touch opens it", "khz.view === 'node' && document.title.startsWith('gpu003')").await;
+        page.wait("the second touch opens it", "khz.view === 'node' && document.title.startsWith('gpu003')")
+            .await;
         browser.close().await;
     });
 }

@@ -76,13 +76,18 @@ fn nodes_that_are_clicked_with_shift_are_compared_with_a_line_each() {
         page.wait("a key chooses too", "khz.chosen.length === 3").await;
         page.screenshot(&target_dir().join("screenshots/chosen.png")).await;
         page.click("#cluster .compare").await;
-        page.wait("the panels have lines", "khz.view === 'compare' && khz.ranges && khz.ranges.rounds > 0").await;
+        page.wait("the panels have lines", "khz.view === 'compare' && khz.ranges && khz.ranges.rounds > 0")
+            .await;
         let panels = page.eval("khz.ranges.panels").await;
         let panels = panels.as_array().unwrap();
         assert!(panels.len() >= 8, "{panels:?}");
         for panel in panels {
-            let labels: Vec<&str> =
-                panel["lines"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap()).collect();
+            let labels: Vec<&str> = panel["lines"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|line| line["label"].as_str().unwrap())
+                .collect();
             assert_eq!(labels, ["node01", "node03", "node50"], "in the order of the address: {panel}");
             for line in panel["lines"].as_array().unwrap() {
                 assert!(line["points"].as_u64().unwrap() > 100, "{panel}");
@@ -128,7 +133,9 @@ fn eight_lines_look_different_and_their_correlation_is_a_table() {
             let url = format!("{}#view=compare&nodes=node[01-04,50-53]&range=5m", door.url());
             let page = Page::open_bare(&browser, &url).await;
             page.wait("it is answered", "khz.ranges && khz.ranges.rounds > 0").await;
-            let looks = page.eval("new Set(khz.ranges.panels[0].lines.map(l => `${l.colour} ${l.dashed}`)).size").await;
+            let looks = page
+                .eval("new Set(khz.ranges.panels[0].lines.map(l => `${l.colour} ${l.dashed}`)).size")
+                .await;
             assert_eq!(looks, 8);
             assert_eq!(page.eval("document.querySelectorAll('.correlations').length").await, 0);
             page.click(".correlate").await;
@@ -141,7 +148,10 @@ fn eight_lines_look_different_and_their_correlation_is_a_table() {
                 let number = cell.replace('−', "-").parse::<f64>();
                 assert!(cell.is_empty() || cell == "–" || (-1.0..=1.0).contains(&number.unwrap()), "{cell}");
             }
-            assert!(cells.iter().any(|cell| cell.starts_with("0.9") || cell == "1.00"), "nodes of a job are alike");
+            assert!(
+                cells.iter().any(|cell| cell.starts_with("0.9") || cell == "1.00"),
+                "nodes of a job are alike"
+            );
             assert!(page.eval("location.hash").await.as_str().unwrap().contains("correlation=1"));
             page.eval("document.querySelector('.compare-panels .frame').focus()").await;
             page.press("ArrowLeft").await;
@@ -174,11 +184,8 @@ fn without_nodes_or_with_unknown_ones_the_comparison_says_what_to_do() {
         page.eval("location.hash = '#view=compare&nodes=nobody,node01'").await;
         page.wait("one has lines", "khz.ranges.rounds > 0 && khz.ranges.panels[0].lines.length === 1").await;
         page.eval("location.hash = '#view=compare&nodes=nobody'").await;
-        page.wait(
-            "nobody has none",
-            "khz.ranges.panels[0].note === 'Nobody has such numbers in this time.'",
-        )
-        .await;
+        page.wait("nobody has none", "khz.ranges.panels[0].note === 'Nobody has such numbers in this time.'")
+            .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -206,6 +213,33 @@ fn correlation_is_pearsons_and_says_nothing_of_level_lines_or_of_few_times() {
 }
 
 #[test]
+fn hostlists_become_names_and_patterns_and_are_bounded() {
+    run(async {
+        let (_cluster, door) = open(8);
+        let browser = Browser::start().await;
+        let page = Page::open_bare(&browser, &door.url()).await;
+        for (call, expected) in [
+            (
+                "hostlistNames('node[03,08-10],login1', 8)",
+                json!(["node03", "node08", "node09", "node10", "login1"]),
+            ),
+            ("hostlistNames('n[1-99999999]', 3)", json!(["n1", "n2", "n3"])),
+            (
+                "hostlistNames('r[1-2]n[1-2]-ib, gpu*, n[9-', 8)",
+                json!(["r1n1-ib", "r1n2-ib", "r2n1-ib", "r2n2-ib"]),
+            ),
+            ("hostlistPattern('node[08-10].x,gpu?,io*', 100)", json!("node(?:08|09|10)\\.x|gpu.|io.*")),
+            ("hostlistMatcher('node1')('node12')", json!(false)),
+            ("hostlistMatcher('node1,gpu*')('gpu7')", json!(true)),
+        ] {
+            let found = page.eval(&format!("(async () => (await import('/hostlist.js')).{call})()")).await;
+            assert_eq!(found, expected, "{call}");
+        }
+        browser.close().await;
+    });
+}
+
+#[test]
 fn previous_and_next_node_are_in_the_heading_and_keep_the_way_back() {
     run(async {
         let (_cluster, door) = open(64);
@@ -220,9 +254,16 @@ fn previous_and_next_node_are_in_the_heading_and_keep_the_way_back() {
         page.click("#previous").await;
         page.click("#previous").await;
         page.wait("the one before", "document.title.startsWith('node08') && khz.rows > 1").await;
-        assert_eq!(page.eval("document.querySelector('#next').getAttribute('aria-label')").await, "Next node: node09");
+        assert_eq!(
+            page.eval("document.querySelector('#next').getAttribute('aria-label')").await,
+            "Next node: node09"
+        );
         page.eval("location.hash = '#node=gpu001'").await;
-        page.wait("the first has none before", "document.title.startsWith('gpu001') && document.querySelector('#previous').hidden").await;
+        page.wait(
+            "the first has none before",
+            "document.title.startsWith('gpu001') && document.querySelector('#previous').hidden",
+        )
+        .await;
         page.eval("history.go(-2)").await;
         page.wait("the way back leads to the tiles", "khz.view === 'cluster' && khz.known > 30").await;
         assert_eq!(page.eval("document.querySelector('#next').hidden").await, true);
@@ -239,7 +280,8 @@ fn sums_and_quantiles_of_all_nodes_are_lines_over_time_and_a_group_is_a_part_of_
             browser.look(width, height, theme).await;
             let page = Page::open_bare(&browser, &format!("{}#view=sums&measure=load", door.url())).await;
             page.wait("it is answered", "khz.ranges && khz.ranges.rounds > 0").await;
-            let panels = page.eval("khz.ranges.panels.map(p => p.lines.map(l => [l.label, Number(l.shown)]))").await;
+            let panels =
+                page.eval("khz.ranges.panels.map(p => p.lines.map(l => [l.label, Number(l.shown)]))").await;
             let panels: Vec<Vec<(String, f64)>> = serde_json::from_value(panels).unwrap();
             let labels: Vec<&str> = panels[1].iter().map(|(label, _)| label.as_str()).collect();
             assert_eq!(labels, ["highest", "95 % are below", "median", "5 % are below", "lowest"]);
@@ -250,7 +292,11 @@ fn sums_and_quantiles_of_all_nodes_are_lines_over_time_and_a_group_is_a_part_of_
             page.eval("(() => { const g = document.querySelector('.sums-group'); g.value = 'rack1'; g.dispatchEvent(new Event('change')); })()").await;
             page.wait("a part of them", "khz.ranges.panels[2].lines[0]?.shown === '8'").await;
             page.eval("(() => { const g = document.querySelector('.sums-measure'); g.value = 'cpu'; g.dispatchEvent(new Event('change')); })()").await;
-            page.wait("shares have a mean", "khz.ranges.panels[0].lines[0]?.label === 'mean' && khz.ranges.panels[2].lines.length === 1").await;
+            page.wait(
+                "shares have a mean",
+                "khz.ranges.panels[0].lines[0]?.label === 'mean' && khz.ranges.panels[2].lines.length === 1",
+            )
+            .await;
             assert!(page.eval("location.hash").await.as_str().unwrap().contains("measure=cpu&group=rack1"));
             assert_fits(&page, width).await;
             page.screenshot(&target_dir().join(format!("screenshots/sums-{width}.png"))).await;
@@ -270,7 +316,11 @@ fn panels_of_the_past_say_why_they_have_nothing_and_go_on_when_the_hub_is_back()
         page.wait("it is answered", "khz.ranges && khz.ranges.rounds > 0 && khz.state === 'live'").await;
         let address: SocketAddr = door.url()["http://".len()..].trim_end_matches('/').parse().unwrap();
         drop(door);
-        page.wait("the page says so", "khz.state === 'waiting' && khz.ranges.panels[0].note === 'the server cannot be reached'").await;
+        page.wait(
+            "the page says so",
+            "khz.state === 'waiting' && khz.ranges.panels[0].note === 'the server cannot be reached'",
+        )
+        .await;
         let _door = OpenDoor::open(&cluster, address);
         page.wait("it goes on", "khz.state === 'live'").await;
         let notes = page.eval("khz.ranges.panels.map(p => p.note)").await;

@@ -176,9 +176,8 @@ fn down_unknown_and_no_row_look_different_from_each_other_and_from_zero() {
             // No row comes any more; the node is known as down when the list of nodes says so.
             page.wait("it is down", &format!("{} === 'down'", word("node020", 9))).await;
             pause(&page).await;
-            let unknown = page
-                .eval("khz.waterfall.order.find((name) => khz.cell(name, 12).word === 'unknown')")
-                .await;
+            let unknown =
+                page.eval("khz.waterfall.order.find((name) => khz.cell(name, 12).word === 'unknown')").await;
             let unknown = unknown.as_str().expect("some nodes have no such source").to_owned();
             let zero = page
                 .eval("(async () => { const { colours } = await import('/theme-colours.js'); return colours.tiles[0].fill.match(/\\d+/g).map(Number); })()")
@@ -191,7 +190,10 @@ fn down_unknown_and_no_row_look_different_from_each_other_and_from_zero() {
             // A step before the page was open.
             seen.push(vec![[0; 4]; 8]);
             for (at, one) in seen.iter().enumerate() {
-                assert!(seen[..at].iter().all(|other| other != one), "kind {at} looks like another: {seen:?}");
+                assert!(
+                    seen[..at].iter().all(|other| other != one),
+                    "kind {at} looks like another: {seen:?}"
+                );
             }
             let (x, y) = middle(&page, &unknown, 12).await;
             page.point_at(x, y).await;
@@ -249,7 +251,10 @@ fn rows_are_found_sorted_and_grouped_and_nobody_is_an_empty_picture_with_a_sente
         )
         .await;
         page.eval("(() => { const i = document.querySelector('#waterfall .find'); i.value = 'node[9-'; i.dispatchEvent(new Event('input')); })()").await;
-        assert_eq!(page.eval("document.querySelector('.fall-problem').textContent").await, "'[' is never closed");
+        assert_eq!(
+            page.eval("document.querySelector('.fall-problem').textContent").await,
+            "'[' is never closed"
+        );
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -276,7 +281,8 @@ fn keys_choose_node_and_time_pause_and_open() {
         page.press("ArrowLeft").await;
         page.wait("a step earlier", &format!("{said} !== {edge}")).await;
         page.press("Home").await;
-        page.wait("the oldest is from before the page was open", &format!("{said}.endsWith('not received')")).await;
+        page.wait("the oldest is from before the page was open", &format!("{said}.endsWith('not received')"))
+            .await;
         page.press(" ").await;
         page.wait("it goes on", "khz.state === 'live' && khz.waterfall.known > 10").await;
         page.press("Escape").await;
@@ -364,10 +370,43 @@ fn memory_is_bounded_and_wrong_clocks_are_named() {
              .map(([at, step]) => {{ const {{ state, value }} = cells.cell(at, step); return [state, value]; }}) \
              .concat([[...cells.astray]]); }})()"
         );
+        let kept = format!(
+            "(async () => {{ {cells} cells.begin(['a', 'b'], 1e9); \
+             cells.take({{ now: 1000, steps: [{{ step: 1000, runs: [[0, 5, 6]] }}] }}); \
+             cells.begin(['b', 'c'], 1e9); const of = (at) => {{ const {{ state, value }} = cells.cell(at, 1000); return [state, value]; }}; \
+             const rows = [of(0), of(1), cells.newest[0]]; cells.begin(['b', 'c'], 1e8); return [...rows, cells.edge]; }})()"
+        );
+        assert_eq!(
+            page.eval(&kept).await,
+            json!([[1, 6], [3, Value::Null], 6, -1]),
+            "a node that stays keeps its row"
+        );
         let found = page.eval(&filled).await;
         let none = Value::Null;
         let expected = json!([[1, 5], [2, none], [0, none], [0, none], [1, 7], [4, none], [3, none], [1]]);
         assert_eq!(found, expected);
+        browser.close().await;
+    });
+}
+
+#[test]
+fn at_a_row_a_second_it_begins_with_what_the_hub_remembers() {
+    run(async {
+        let cluster = Cluster::new(64);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page =
+            Page::open_bare(&browser, &format!("{}#view=waterfall&measure=load&rate=1", door.url())).await;
+        page.wait(
+            "minutes are there at once",
+            "khz.waterfall && Number.isFinite(khz.cell('node20', 200)?.value)",
+        )
+        .await;
+        assert!(page.number("khz.waterfall.copies").await < 100.0);
+        page.wait("it is painted", "khz.waterfall.copies > 2").await;
+        page.screenshot(&target_dir().join("screenshots/waterfall-past.png")).await;
+        assert_clean_console(&browser).await;
         browser.close().await;
     });
 }

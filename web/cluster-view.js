@@ -1,25 +1,33 @@
 // The view of all nodes: what they are coloured by, which are shown and in which order, and the facts above them.
 // It joins the stream of tiles to the map; it refuses to draw.
 
-import { fold, matcher } from "./hostlist.js";
-import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT, namedMeasures } from "./measures.js";
-import { element, visible } from "./panel.js";
+import { byName, fold, matcher } from "./hostlist.js";
+import { fillMeasures, linkViews } from "./measure-choice.js";
+import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT } from "./measures.js";
+import { NodeChoice } from "./node-choice.js";
+import { visible } from "./panel.js";
 import { groupsByName, Layout } from "./tile-layout.js";
 import { GONE, TileMap } from "./tile-map.js";
+import { TileMark } from "./tile-mark.js";
+import { PAST_SECONDS, TilePast } from "./tile-past.js";
 import { TileScale } from "./tile-scale.js";
 import { TileStream } from "./tile-stream.js";
-import { UNKNOWN_TEXT } from "./units.js";
+import { count, totalsOf, writeTotals } from "./totals.js";
 
 /** Tiles that change places faster than this cannot be followed. */
 const RESORT_MS = 5_000;
 /** The list of nodes that are down is cut after this many characters. */
 const DOWN_TEXT_MAX = 300;
-const SORTS = ["name", "value"];
+/** The least room that tiles have, and below which width a screen is a phone (CSS pixels). */
+const ROOM_MIN = 200;
+const PHONE = 600;
+const SORTS = ["name", "value", "group"];
 
 export class ClusterView {
-  /** `root` has the markup; `on` hears open(name), state(state, reason), notice(text) and address(hash). */
-  constructor(root, asked, on) {
+  /** `root` has the markup, `groups` are of the configuration; `on` hears open(name), state(state, reason), notice(text) and address(hash). */
+  constructor(root, asked, groups, on) {
     this.root = root;
+    this.groups = groups;
     this.on = on;
     this.ended = new AbortController();
     this.find = (selector) => root.querySelector(selector);
@@ -27,7 +35,10 @@ export class ClusterView {
     this.measure = measureOf(asked.get("metric"));
     /** The nodes that the search leaves. */
     this.shown = [];
-    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : SORTS[0];
+    /** Where there are groups, they are what people know. */
+    this.sortUsual = groups.some ? "group" : "name";
+    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : this.sortUsual;
+    this.group = asked.get("group") ?? "";
     this.search = asked.get("find") ?? "";
     this.sortedAt = -Infinity;
     /** Since when numbers come; NaN while there are none, and who is down is not known either. */
@@ -36,19 +47,35 @@ export class ClusterView {
     this.messages = 0;
     this.map = new TileMap(this.find(".tiles"), this.nodes, this.ended.signal, {
       open: (node) => on.open(this.nodes.names[node]),
+      choose: (node) => this.choice.toggle(this.nodes.names[node]),
       move: () => this.writeTip(),
     });
+    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
+      changed: () => this.map.refresh(),
+      compare: (hash) => on.go(hash),
+      notice: on.notice,
+    });
+    this.map.choice = this.choice;
+    this.past = new TilePast();
+    this.map.past = this.past;
     this.stream = new TileStream({
       nodes: (data) => this.takeNodes(data),
       tiles: (data) => this.takeTiles(data),
       notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
       state: (state, reason) => this.takeState(state, reason),
     });
-    this.fillChooser();
+    fillMeasures(this.find("#metric"), this.measure, this.ended.signal);
+    groups.fill(this.find("#group"), this.group);
+    this.group = this.find("#group").value;
+    this.find("[data-sort='group']").hidden = !groups.some;
     this.listen();
     this.resized = new ResizeObserver(() => this.arrange());
     this.resized.observe(this.find(".tiles"));
     this.choose(this.measure);
+    this.mark = new TileMark(this.find("#mark"), asked.get("mark"), this.ended.signal, {
+      chosen: () => this.showControls(),
+      changed: () => this.show(),
+    });
     this.showControls();
   }
 
@@ -63,29 +90,12 @@ export class ClusterView {
     this.map.refresh();
   }
 
-  /** The measures by name, then every metric that the server knows. */
-  fillChooser() {
-    const chooser = this.find("#metric");
-    const option = ({ id, label }) => element("option", { value: id, text: label });
-    chooser.replaceChildren(element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
-    if (!namedMeasures().includes(this.measure)) chooser.append(option(this.measure));
-    fetch("khz/v1/catalog", { signal: this.ended.signal })
-      .then((response) => response.json())
-      .then(({ metrics }) => {
-        const options = metrics.map(({ name }) => option({ id: name, label: name }));
-        [...chooser.children].filter((child) => child.tagName === "OPTION").forEach((child) => child.remove());
-        chooser.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
-        chooser.value = this.measure.id;
-      })
-      .catch(() => {}); // Without the catalogue the usual ones are still there.
-    chooser.value = this.measure.id;
-  }
-
   listen() {
     const { signal } = this.ended;
     const search = this.find("#find");
     search.value = this.search;
     this.find("#metric").addEventListener("change", (event) => this.choose(measureOf(event.target.value)), { signal });
+    this.find("#group").addEventListener("change", (event) => this.setGroup(event.target.value), { signal });
     search.addEventListener("input", () => this.setSearch(search.value), { signal });
     for (const button of this.root.querySelectorAll("[data-sort]")) {
       button.addEventListener("click", () => this.setSort(button.dataset.sort), { signal });
@@ -108,6 +118,12 @@ export class ClusterView {
     this.showControls();
   }
 
+  setGroup(group) {
+    this.group = group;
+    this.arrange();
+    this.showControls();
+  }
+
   setSearch(text) {
     this.search = text;
     this.arrange();
@@ -120,34 +136,42 @@ export class ClusterView {
     }
     const hash = new URLSearchParams();
     if (this.measure !== MEASURE_DEFAULT) hash.set("metric", this.measure.id);
-    if (this.sort !== SORTS[0]) hash.set("sort", this.sort);
+    if (this.sort !== this.sortUsual) hash.set("sort", this.sort);
+    if (this.group) hash.set("group", this.group);
+    if (this.mark?.measure) hash.set("mark", this.mark.measure.id);
     if (this.search) hash.set("find", this.search);
     this.on.address(hash.toString());
+    linkViews(this.find(".views"), "tiles", { measure: this.measure, find: this.search, group: this.group });
   }
 
   takeNodes({ nodes: names, unit }) {
     const pointed = this.nodes.names[this.map.node];
     Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
     this.currentSince = NaN;
+    this.past.begin(names.length);
+    if (this.past.count > 0) this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), names, this.ended.signal, () => this.show());
     this.map.format = this.format = formatOf(unit);
     this.map.node = names.indexOf(pointed);
     this.arrange();
   }
 
-  takeTiles({ v, down, left = [], missing = [] }) {
+  takeTiles({ t, v, down, left = [], missing = [] }) {
     const { nodes } = this;
+    const before = nodes.down.slice();
     this.messages++;
     for (let i = 0; i < nodes.values.length; i++) nodes.values[i] = v[i] ?? NaN;
     nodes.down.fill(0);
     for (const at of down) nodes.down[at] = 1;
     for (const at of left) nodes.down[at] = 2;
     for (const at of missing) nodes.down[at] = 3;
+    this.past.take(nodes.values, Math.floor(Number(t)));
     const now = performance.now();
     this.scale.fit(nodes.values, isBinary(nodes.unit), now);
     if (Number.isNaN(this.currentSince)) this.currentSince = now;
     // The first numbers come one after the other: until all are there, order is worth more than rest.
     const isSettling = now - this.currentSince < RESORT_MS;
-    if (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS)) this.arrange();
+    const isOther = nodes.down.some((down, at) => (down === 0) !== (before[at] === 0));
+    if (isOther || (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS))) this.arrange();
     this.show();
   }
 
@@ -175,58 +199,43 @@ export class ClusterView {
       problem.textContent = visible(error.message);
     }
     const shown = [];
-    for (let at = 0; at < names.length; at++) if (this.matches(names[at])) shown.push(at);
-    const rank = (at) => (down[at] ? -2 : Number.isNaN(values[at]) ? -1 : values[at]);
-    const groups =
-      this.sort === "value" ? [{ label: "", nodes: shown.sort((a, b) => rank(b) - rank(a)) }] : groupsByName(names, shown);
+    const inGroup = this.groups.matcher(this.group);
+    for (let at = 0; at < names.length; at++) if (inGroup(names[at]) && this.matches(names[at])) shown.push(at);
+    const rank = (at) => (Number.isNaN(values[at]) ? -1 : values[at]);
+    const up = shown.filter((at) => !down[at]);
+    const gone = shown.filter((at) => down[at]).sort((a, b) => byName(names[a], names[b]));
+    const groups = {
+      value: () => [{ label: "", nodes: up.sort((a, b) => rank(b) - rank(a)) }],
+      name: () => groupsByName(names, up),
+      group: () => this.groups.blocks(names, up),
+    }[this.sort]();
+    // What is wrong comes first.
+    if (gone.length > 0) groups.unshift({ label: `down  ·  ${count(gone.length)}`, nodes: gone });
     this.sortedAt = performance.now();
     this.shown = shown;
     const frame = this.find(".tiles");
+    // A phone scrolls anyway: names are worth a screen of their own.
+    const least = frame.clientWidth < PHONE ? innerHeight : ROOM_MIN;
     const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - 96;
-    this.map.arrange(new Layout(groups, frame.clientWidth, Math.max(room, 200)));
+    this.map.arrange(new Layout(groups, frame.clientWidth, Math.max(room, least)));
     this.writeFacts();
   }
 
   show() {
-    this.map.refresh();
     this.writeFacts();
     this.writeLegend();
     this.writeTip();
-  }
-
-  /** The facts of the nodes that are shown. */
-  count() {
-    const { values, down } = this.nodes;
-    const facts = { known: 0, unknown: 0, sum: 0, highest: -1, gone: [[], [], []] };
-    for (const at of this.shown) {
-      if (down[at]) facts.gone[down[at] - 1].push(this.nodes.names[at]);
-      else if (Number.isNaN(values[at])) facts.unknown++;
-      else {
-        facts.known++;
-        facts.sum += values[at];
-        if (facts.highest < 0 || values[at] > values[facts.highest]) facts.highest = at;
-      }
-    }
-    return facts;
+    this.map.refresh();
   }
 
   writeFacts() {
-    const { names, values } = this.nodes;
-    const { known, unknown, sum, highest, gone } = this.count();
-    const [fell, left, missing] = gone;
+    const { names } = this.nodes;
     const isCurrent = !Number.isNaN(this.currentSince);
+    const facts = totalsOf(this.nodes, this.shown);
+    const { known, unknown, highest, gone } = facts;
+    const [fell, left, missing] = gone;
     Object.assign(this, { known, unknown, down: isCurrent ? fell.length : NaN, missing: missing.length, highest: names[highest] });
-    const count = (n) => (Number.isNaN(n) ? UNKNOWN_TEXT : n.toLocaleString("en"));
-    const format = this.format ?? String;
-    const shown = this.shown.length < names.length ? `${count(this.shown.length)} of ${count(names.length)}` : count(names.length);
-    this.put("nodes", names.length > 0 ? shown : UNKNOWN_TEXT);
-    this.put("down", count(this.down));
-    // Hidden while they are 0: most clusters name no expected nodes, and few agents are stopped.
-    this.putWhere(left.length > 0, "left", count(left.length));
-    this.putWhere(missing.length > 0, "missing", count(missing.length));
-    this.put("unknown", names.length > 0 ? count(unknown) : UNKNOWN_TEXT);
-    this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
-    this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
+    writeTotals(this.nodes, this.shown.length, facts, isCurrent, this.format ?? String);
     // Down ones stand alone; those that left, and those that were never seen, say so.
     const parts = gone.map((some, at) => (some.length === 0 ? "" : `${at === 0 ? "" : `${GONE[at + 1]}: `}${fold(some)}`));
     const folded = parts.filter((part) => part !== "").join("; ");
@@ -242,6 +251,14 @@ export class ClusterView {
 
   writeLegend() {
     const format = this.format ?? String;
+    const { mark } = this;
+    this.map.mark = mark?.measure ? mark : null;
+    const key = this.find(".mark-key");
+    key.hidden = !mark?.measure;
+    if (mark?.measure) {
+      const text = ` ${mark.measure.label}, 0 to ${mark.format(mark.scale.top)}${mark.scale.beyond ? " or more" : ""}`;
+      if (key.lastChild.data !== text) key.lastChild.data = text;
+    }
     const marks = this.root.querySelectorAll(".scale-marks span");
     [0, this.scale.top / 2, this.scale.top].forEach((value, i) => {
       const round = format(value).replace(/\.0+(?=\D|$)/, "");
@@ -259,7 +276,9 @@ export class ClusterView {
     if (place === undefined) return;
     const { names, values, down } = this.nodes;
     const value = down[node] ? GONE[down[node]] : Number.isNaN(values[node]) ? "unknown" : this.format(values[node]);
-    const text = `${names[node]}  ${value}`;
+    const { mark } = this;
+    const second = mark?.fits(names) && !down[node] ? `  ·  ${mark.measure.label} ${mark.format(mark.values[node])}` : "";
+    const text = `${names[node]}  ${value}${second}${this.map.touched === node && !layout.size.font ? "  ·  touch again to open" : ""}`;
     if (tip.textContent !== text) tip.textContent = text;
     const [x, y] = layout.corner(place);
     const width = this.find(".tiles").clientWidth;
@@ -267,16 +286,9 @@ export class ClusterView {
     tip.style.top = `${y + layout.height + 6}px`;
   }
 
-  put(fact, text) {
-    const cell = document.querySelector(`[data-total="${fact}"]`);
-    if (cell.textContent !== text) cell.textContent = text;
-  }
-
-  /** Puts a fact, and shows or hides it. */
-  putWhere(isShown, fact, text) {
-    this.put(fact, text);
-    const place = document.querySelector(`[data-total="${fact}"]`).parentElement;
-    if (place.hidden === isShown) place.hidden = !isShown;
+  /** For tests: the number that a node's line has `back` seconds ago. */
+  before(name, back) {
+    return this.past.at(this.nodes.names.indexOf(name), back);
   }
 
   /** For tests: where the tile of a node is, in CSS pixels of the canvas, and what it shows. */
@@ -286,6 +298,6 @@ export class ClusterView {
     if (place === undefined) return null;
     const [x, y] = this.map.layout.corner(place);
     const { width, height } = this.map.layout;
-    return { x, y, width, height, value: this.nodes.values[at], down: this.nodes.down[at] !== 0, step: this.scale.step(this.nodes.values[at]) };
+    return { x, y, width, height, value: this.nodes.values[at], down: this.nodes.down[at] !== 0, step: this.scale.step(this.nodes.values[at]), font: this.map.layout.size.font ?? 0, mark: this.map.mark?.fits(this.nodes.names) ? this.mark.share(at) : null };
   }
 }

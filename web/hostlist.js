@@ -16,6 +16,42 @@ export function matcher(text) {
   return lists.length === 0 ? () => true : (name) => lists.some((list) => matches(list, 0, name, 0));
 }
 
+/** The same for a hostlist as the server has it: a word without marks is a whole name. */
+export function hostlistMatcher(text) {
+  const lists = words(text).map(parts);
+  return (name) => lists.some((list) => matches(list, 0, name, 0));
+}
+
+/** The names of a hostlist without globs, `most` of them at most: ranges longer than that are cut. */
+export function hostlistNames(text, most) {
+  const names = [];
+  for (const word of words(text)) {
+    let found = [""];
+    try {
+      for (const { glob, ranges } of parts(word)) {
+        const ends = glob === undefined ? ranges.flatMap((range) => numbers(range, most)) : [glob];
+        found = found.flatMap((start) => ends.map((end) => start + end)).slice(0, most);
+      }
+    } catch {
+      continue;
+    }
+    names.push(...found.filter((name) => name && !/[*?]/.test(name) && !names.includes(name)));
+  }
+  return names.slice(0, most);
+}
+
+/** The numbers of a range as they are written, `most` at most. */
+function numbers({ first, last, width }, most) {
+  return Array.from({ length: Math.min(most, last - first + 1) }, (_, i) => String(first + i).padStart(width, "0"));
+}
+
+/** A hostlist as a regular expression that matches whole names, for PromQL; ranges become alternatives. */
+export function hostlistPattern(text, most) {
+  const literal = (glob) => glob.replace(/[.\\+()|{}^$]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".");
+  const one = (word) => parts(word).map(({ glob, ranges }) => (glob === undefined ? `(?:${ranges.flatMap((range) => numbers(range, most)).join("|")})` : literal(glob))).join("");
+  return words(text).map(one).join("|");
+}
+
 /** Split at blanks and at commas outside brackets. */
 function words(text) {
   return text.match(/(?:\[[^\]]*\]?|[^\s,[])+/g) ?? [];

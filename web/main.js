@@ -1,8 +1,10 @@
-// The page: decides by the address and the number of nodes which view is shown, one node, all of them, a query or the alerts, and
-// says above it how things stand. It refuses to know what the views do.
+// The page: decides by the address and the number of nodes which view is shown, one node, all of them,
+// their waterfall, a query or the alerts, and says above it how things stand. It refuses to know what the views do.
 
 import { AlertCount } from "./alert-count.js";
 import { ClusterView } from "./cluster-view.js";
+import { byName } from "./hostlist.js";
+import { NodeGroups } from "./node-groups.js";
 import { NodeView } from "./node-view.js";
 import { visible } from "./panel.js";
 import { readColours } from "./theme-colours.js";
@@ -18,7 +20,16 @@ const find = (selector) => document.querySelector(selector);
 const LAZY = {
   query: { load: () => import("./query-view.js"), make: ({ QueryView }, ...rest) => new QueryView(...rest) },
   alerts: { load: () => import("./alerts-view.js"), make: ({ AlertsView }, ...rest) => new AlertsView(...rest) },
+  waterfall: { load: () => import("./waterfall-view.js"), make: ({ WaterfallView }, ...rest) => new WaterfallView(...rest), isLive: true },
+  compare: { load: () => import("./compare-view.js"), make: ({ CompareView }, ...rest) => new CompareView(...rest), isLive: true },
+  sums: { load: () => import("./sums-view.js"), make: ({ SumsView }, ...rest) => new SumsView(...rest), isLive: true },
 };
+/** Whether the address asks for a lazy view: `#query=…`, `#view=waterfall`. */
+const isAsked = (name, asked) => (LAZY[name].isLive ? asked.get("view") === name : asked.has(name));
+/** All nodes in natural order, for the ways to the next one. */
+let names = [];
+/** Groups of nodes that the server's configuration names. */
+let groups = new NodeGroups();
 /** True when the server has more than one node. */
 let several = false;
 let view = null;
@@ -38,6 +49,7 @@ window.addEventListener("khz-theme", () => {
 // The address that a demo prints.
 if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
+for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();
   // Back where one came from, with its search and its order, where that is the page of all nodes: over the windows that were shown since.
@@ -52,7 +64,10 @@ async function start() {
   try {
     const answer = await fetch("khz/v1/nodes?brief=1", { cache: "no-store" });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    several = (await answer.json()).nodes.length > 1;
+    const found = await answer.json();
+    several = found.nodes.length > 1;
+    groups = new NodeGroups(found.groups);
+    names = found.nodes.sort(byName);
   } catch (error) {
     showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
     setTimeout(start, RETRY_MS);
@@ -64,7 +79,7 @@ async function start() {
 /** Shows what the address asks for. */
 function route() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  const wanted = Object.keys(LAZY).find((name) => asked.has(name));
+  const wanted = Object.keys(LAZY).find((name) => isAsked(name, asked));
   if (wanted) return routeLazy(wanted, asked);
   const node = several ? asked.get("node") : null;
   if (view && !lazy && node === shownNode && (node || !several)) return view.ask?.(asked);
@@ -74,10 +89,11 @@ function route() {
   const cluster = several && !node;
   showParts(cluster ? "cluster" : "node");
   find("#all").hidden = cluster || !several;
-  const on = { state: showState, notice: showNotice, address: setAddress, step: stepAddress, name: showName };
+  showNeighbours(node);
+  const on = { state: showState, notice: showNotice, address: setAddress, step: stepAddress, name: showName, go };
   if (cluster) {
     showName("All nodes");
-    view = new ClusterView(find("#cluster"), asked, { ...on, open: openNode });
+    view = new ClusterView(find("#cluster"), asked, groups, { ...on, open: openNode });
   } else {
     view = new NodeView(node, asked, on);
   }
@@ -100,21 +116,47 @@ async function routeLazy(name, asked) {
   }
   // The address may have changed meanwhile.
   const now = new URLSearchParams(location.hash.slice(1));
-  if (view || lazy !== name || !now.has(name)) return;
-  view = LAZY[name].make(module, find(`#${name}`), now, { name: showName, address: setAddress, counts: (counts) => alertCount.show(counts) });
+  if (view || lazy !== name || !isAsked(name, now)) return;
+  const on = { name: showName, address: setAddress, state: showState, notice: showNotice, open: openNode, go, groups, counts: (counts) => alertCount.show(counts) };
+  view = LAZY[name].make(module, find(`#${name}`), now, on);
 }
 
 /** Shows the parts of one view and hides those of others. */
 function showParts(name) {
   document.body.dataset.view = name;
   for (const part of document.querySelectorAll("[data-view]")) {
-    if (part !== document.body) part.hidden = part.dataset.view !== name;
+    if (part !== document.body) part.hidden = !part.dataset.view.split(" ").includes(name);
   }
   find("#all").textContent = several ? "← All nodes" : "← Live";
+  for (const id of ["#previous", "#next"]) find(id).hidden = true;
   find("#ask").hidden = name === "query";
   find("#alerts-link").hidden = name === "alerts";
-  find("#state").hidden = Object.hasOwn(LAZY, name);
+  find("#state").hidden = LAZY[name] !== undefined && !LAZY[name].isLive;
   find("#notice").hidden = true;
+}
+
+/** The ways to the nodes before and after this one. */
+function showNeighbours(node) {
+  const at = names.indexOf(node);
+  for (const [id, by] of [["#previous", -1], ["#next", 1]]) {
+    const name = names[at + by];
+    const link = find(id);
+    link.hidden = at < 0 || !name;
+    if (link.hidden) continue;
+    link.href = `#node=${encodeURIComponent(name)}`;
+    link.setAttribute("aria-label", `${by < 0 ? "Previous" : "Next"} node: ${name}`);
+    link.title = name;
+  }
+}
+
+/** Goes there in place of this node, so that the way back still leads to the tiles. */
+function goToNeighbour(event) {
+  event.preventDefault();
+  // Rate and window stay as they are.
+  const asked = new URLSearchParams(location.hash.slice(1));
+  asked.set("node", event.currentTarget.title);
+  history.replaceState(history.state, "", `#${asked}`);
+  route();
 }
 
 /** A tile was chosen: the browser's way back leads to the tiles again. */
@@ -122,6 +164,11 @@ function openNode(name) {
   history.pushState({ fromCluster: true }, "", `#node=${encodeURIComponent(name)}`);
   route();
   scrollTo(0, 0);
+}
+
+/** Another view, with a step for the way back. */
+function go(hash) {
+  location.hash = hash;
 }
 
 /** Remembers the controls in the address, without a step for the way back. */
@@ -171,6 +218,8 @@ function showNotice(text) {
 const node = () => (view instanceof NodeView ? view : null);
 const query = () => (lazy === "query" ? view : null);
 const alerts = () => (lazy === "alerts" ? view : null);
+const ranges = () => (["compare", "sums"].includes(lazy) ? view : null);
+const waterfall = () => (lazy === "waterfall" ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
 /** For tests and the curious: counts, never a way in. */
@@ -206,4 +255,12 @@ window.khz = {
   get down() { return cluster()?.down; },
   get shown() { return cluster()?.shown.length; },
   tile: (name) => cluster()?.tile(name),
+  before: (name, back) => cluster()?.before(name, back),
+  get waterfall() {
+    const v = waterfall();
+    return v && { nodes: v.names.length, shown: v.shown.length, edge: v.cells.edge, columns: v.cells.columns, known: v.facts?.known, down: v.facts?.gone[0].length, rowHeight: v.picture.layout?.rowHeight, steps: v.picture.shown, repaints: v.picture.repaints, copies: v.picture.copies, order: v.picture.layout?.order.map((at) => v.names[at]) };
+  },
+  get ranges() { return ranges() && { rounds: ranges().panels.rounds, nodes: ranges().nodes, panels: ranges().panels.panels.map((p) => ({ title: p.title, note: p.note.textContent, lines: p.lines.map(({ label, runs, colour, dashed, shown }) => ({ label, points: runs.flat().length, colour, dashed, shown: shown.textContent })) })) }; },
+  get chosen() { return (cluster() ?? waterfall())?.choice.names; },
+  cell: (name, back) => waterfall()?.cell(name, back),
 };

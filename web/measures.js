@@ -33,10 +33,17 @@ export function measureOf(id) {
   return /^[a-z][a-z0-9_.]*$/.test(id ?? "") ? { id, label: id, match: [id] } : MEASURE_DEFAULT;
 }
 
-/** The address that brings its numbers. */
-export function addressOf(measure) {
+/** The address that brings its numbers; `rate` of every row, after those of `past` seconds, `hosts` of these nodes only. */
+export function addressOf(measure, { rate, hosts, past } = {}) {
   const query = new URLSearchParams();
-  for (const name of ["match", "of", "except"]) for (const pattern of measure[name] ?? []) query.append(name, pattern);
+  const of = (pattern) => (hosts ? `${hosts}:${pattern}` : pattern);
+  for (const name of ["match", "of"]) for (const pattern of measure[name] ?? []) query.append(name, of(pattern));
+  for (const pattern of measure.except ?? []) query.append("except", pattern);
+  if (rate) {
+    query.set("rate", `${rate}Hz`);
+    query.set("steps", "1");
+    if (past) query.set("past", `${past}s`);
+  }
   if (measure.fold) query.set("fold", measure.fold);
   if (measure.rest) query.set("rest", "1");
   return `khz/v1/tiles?${query}`;

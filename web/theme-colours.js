@@ -1,7 +1,7 @@
 // The colours of the canvases, read from the style sheet so that they are named in one place. It refuses to know
 // which theme is on.
 
-export const colours = { series: [], grid: "", faint: "", muted: "", ink: "", surface: "", down: "", downSurface: "", heat: null, tiles: [] };
+export const colours = { series: [], grid: "", faint: "", muted: "", ink: "", surface: "", down: "", downSurface: "", heat: null, tiles: [], tileWords: null, marks: {} };
 
 /** Colours of curves: as many as the style sheet has. */
 const SERIES = 6;
@@ -25,12 +25,29 @@ export function readColours() {
   colours.down = read("--down");
   colours.downSurface = read("--down-surface");
   colours.tiles = tiles(Array.from({ length: 5 }, (_, i) => rgb(read(`--tile-${i}`))));
+  colours.tileWords = Uint32Array.from(colours.tiles, ({ fill }) => word(fill.match(/\d+/g).map(Number)));
+  for (const name of ["down", "muted", "faint"]) colours.marks[name] = word(rgb(colours[name]));
+  colours.marks.downSurface = word(rgb(colours.downSurface));
   colours.heat = heat(["--heat-0", "--heat-1", "--heat-2", "--heat-3"].map((name) => rgb(read(name))));
 }
 
 /** "#rrggbb" as three numbers. */
 function rgb(text) {
   return [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+}
+
+/** The same as a packed pixel, for an ImageData seen as 32-bit words. */
+function word([r, g, b]) {
+  return new Uint32Array(new Uint8ClampedArray([r, g, b, 255]).buffer)[0];
+}
+
+/** Black on anything brighter than this, and white on anything darker, has a contrast of 4.58 at least. */
+const LUMINANCE_MIDDLE = 0.179;
+
+/** The relative luminance of a colour (WCAG 2). */
+function luminance(rgb) {
+  const [r, g, b] = rgb.map((channel) => channel / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
 /** The scale of the tiles: for every step its colour, and one for text on it. */
@@ -42,8 +59,7 @@ function tiles(stops) {
       const [from, to] = [stops[stop][channel], stops[stop + 1][channel]];
       return Math.round(from + (to - from) * (place - stop));
     });
-    const brightness = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    return { fill: `rgb(${r} ${g} ${b})`, ink: brightness > 125 ? "#14171a" : "#ffffff" };
+    return { fill: `rgb(${r} ${g} ${b})`, ink: luminance([r, g, b]) > LUMINANCE_MIDDLE ? "#000000" : "#ffffff" };
   });
 }
 

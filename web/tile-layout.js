@@ -3,18 +3,26 @@
 
 import { byName, fold, split } from "./hostlist.js";
 
-/** Sizes in CSS pixels, the largest first; text stands in those that have room for it. */
+/**
+ * Sizes in CSS pixels, the largest first. Those with `font` have room for a name (its height in pixels) and the last minute
+ * as a line; `value`: where its number stands. Names are worth some scrolling: such tiles may take `screens` of the room.
+ */
 const SIZES = [
-  { width: 168, height: 46, gap: 4, text: true },
-  { width: 108, height: 42, gap: 4, text: true },
-  { width: 34, height: 26, gap: 3 },
-  { width: 26, height: 20, gap: 2 },
-  { width: 20, height: 16, gap: 2 },
-  { width: 15, height: 13, gap: 1 },
-  { width: 13, height: 12, gap: 1 },
-  { width: 11, height: 11, gap: 1 },
-  { width: 10, height: 10, gap: 1 },
-  { width: 9, height: 9, gap: 1 },
+  { width: 400, height: 170, gap: 8, font: 16, value: "beside", screens: 1 },
+  { width: 260, height: 108, gap: 6, font: 14, value: "beside", screens: 1 },
+  { width: 200, height: 80, gap: 5, font: 13, value: "beside", screens: 1 },
+  { width: 150, height: 60, gap: 4, font: 12, value: "beside", screens: 1 },
+  { width: 112, height: 54, gap: 4, font: 12, value: "below", screens: 1 },
+  { width: 92, height: 50, gap: 3, font: 11, value: "below", screens: 1.25 },
+  { width: 64, height: 28, gap: 3, font: 10, value: "", screens: 1.75 },
+  { width: 34, height: 26, gap: 3, screens: 1 },
+  { width: 26, height: 20, gap: 2, screens: 1 },
+  { width: 20, height: 16, gap: 2, screens: 1 },
+  { width: 15, height: 13, gap: 1, screens: 1 },
+  { width: 13, height: 12, gap: 1, screens: 1 },
+  { width: 11, height: 11, gap: 1, screens: 1 },
+  { width: 10, height: 10, gap: 1, screens: 1 },
+  { width: 9, height: 9, gap: 1, screens: 1 },
 ];
 export const LABEL_HEIGHT = 20;
 const GROUP_GAP = 8;
@@ -46,11 +54,11 @@ export class Layout {
   /** Places `groups` of indices into `width` CSS pixels, of which `room` in height are on the screen. */
   constructor(groups, width, room) {
     this.groups = groups;
-    this.size = SIZES.find((size) => heightOf(groups, columnsIn(width, size), size) <= room) ?? SIZES.at(-1);
+    this.size = SIZES.find((size) => heightOf(groups, columnsIn(width, size), size) <= room * size.screens) ?? SIZES.at(-1);
     this.columns = columnsIn(width, this.size);
-    const { gap, text } = this.size;
+    const { gap, font } = this.size;
     /** Wide tiles share what is left of the row; small ones would only get blurred edges. */
-    this.width = text ? Math.min(1.5 * this.size.width, Math.floor((width + gap) / this.columns) - gap) : this.size.width;
+    this.width = font ? Math.min(1.5 * this.size.width, Math.floor((width + gap) / this.columns) - gap) : this.size.width;
     this.height = this.size.height;
     this.stepX = this.width + gap;
     this.stepY = this.height + gap;

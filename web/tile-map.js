@@ -4,20 +4,24 @@
 
 import { fit } from "./plot.js";
 import { colours } from "./theme-colours.js";
+import { PAST_SECONDS } from "./tile-past.js";
 
 /** Below this a cross has no room: a diagonal is drawn. */
 const CROSS_MIN = 8;
 const LABEL_FONT = "11px system-ui, sans-serif";
-const NAME_FONT = "600 12px system-ui, sans-serif";
-const VALUE_FONT = "12px system-ui, sans-serif";
+/** Between the edge of a tile and what stands in it. */
+const INSET = 6;
+/** Height of the bar of the second number, in tiles with names and in others. */
+const MARK_HEIGHT = 4;
+const MARK_HEIGHT_SMALL = 2;
 
 /** Words for nodes that are not there, as `down` numbers them. */
 export const GONE = ["", "down", "left", "missing"];
 
 export class TileMap {
   /**
-   * `nodes` has names, values (NaN is unknown), down; `signal` ends the map; `on` hears open(node), and move() when
-   * another tile is pointed at.
+   * `nodes` has names, values (NaN is unknown), down; `signal` ends the map; `on` hears open(node), choose(node), and move()
+   * when another tile is pointed at.
    */
   constructor(frame, nodes, signal, on) {
     this.frame = frame;
@@ -28,9 +32,15 @@ export class TileMap {
     this.cursor = frame.querySelector(".tile-cursor");
     this.layout = null;
     this.scale = null;
+    /** The last minute of each node, and its second number, where there are such. */
+    this.past = null;
+    this.mark = null;
+    /** The nodes that are chosen to be compared. */
+    this.choice = null;
     this.format = String;
-    /** Node pointed at; -1: none. */
+    /** Node pointed at; -1: none. The last one touched. */
     this.node = -1;
+    this.touched = -1;
     this.repaints = 0;
     /** Milliseconds that all of them took. */
     this.paintMs = 0;
@@ -44,8 +54,9 @@ export class TileMap {
     const { canvas } = this;
     const hear = (name, then) => canvas.addEventListener(name, then, { signal });
     hear("pointermove", (event) => this.point(this.nodeUnder(event)));
-    hear("pointerleave", () => {
-      if (document.activeElement !== canvas) this.point(-1);
+    hear("pointerleave", (event) => {
+      // A finger that is lifted has left, too: what it pointed at stays, to be read.
+      if (document.activeElement !== canvas && event.pointerType !== "touch") this.point(-1);
     });
     hear("blur", () => this.point(-1));
     hear("focus", () => {
@@ -53,7 +64,13 @@ export class TileMap {
     });
     hear("click", (event) => {
       const node = this.nodeUnder(event);
-      if (node >= 0) this.on.open(node);
+      const isShown = event.pointerType !== "touch" || this.layout?.size.font || node === this.touched;
+      this.touched = node;
+      if (node < 0) return;
+      if (event.shiftKey) return this.on.choose(node);
+      // A finger sees the name first: in the tile, or in the tip after the first touch.
+      if (isShown) this.on.open(node);
+      else this.point(node);
     });
     hear("keydown", (event) => this.key(event));
     signal.addEventListener("abort", () => cancelAnimationFrame(this.pending));
@@ -67,7 +84,9 @@ export class TileMap {
 
   key(event) {
     if (!this.layout?.order.length || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key === "Enter") {
+    if (event.key === " " || (event.key === "Enter" && event.shiftKey)) {
+      if (this.node >= 0) this.on.choose(this.node);
+    } else if (event.key === "Enter") {
       if (this.node >= 0) this.on.open(this.node);
     } else if (event.key === "Escape") {
       this.point(-1);
@@ -86,12 +105,12 @@ export class TileMap {
   point(node) {
     if (node === this.node) return;
     this.node = node;
-    this.mark();
+    this.frameTile();
     this.on.move();
   }
 
   /** Puts the frame around the tile that is pointed at. */
-  mark() {
+  frameTile() {
     const place = this.layout?.placeOf.get(this.node);
     this.cursor.hidden = place === undefined;
     if (place === undefined) return;
@@ -107,7 +126,7 @@ export class TileMap {
     this.layout = layout;
     this.frame.style.height = `${Math.max(1, layout.total)}px`;
     if (!layout.placeOf.has(this.node)) this.point(-1);
-    this.mark();
+    this.frameTile();
     this.refresh();
   }
 
@@ -130,7 +149,12 @@ export class TileMap {
     c.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
     this.paintLabels(c);
     this.paintTiles(c);
-    if (layout.size.text) this.paintTexts(c);
+    if (layout.size.font) {
+      this.paintPast(c);
+      this.paintTexts(c);
+    }
+    this.paintMarks(c);
+    this.paintChoice(c);
     this.repaints++;
     this.paintMs += performance.now() - start;
   }
@@ -174,38 +198,105 @@ export class TileMap {
     if (paths.has("cross")) c.stroke(paths.get("cross"));
   }
 
+  /** Colours of what stands in a tile. */
+  inkOf(node) {
+    const { down, values } = this.nodes;
+    return down[node] || Number.isNaN(values[node]) ? colours.ink : colours.tiles[this.scale.step(values[node])].ink;
+  }
+
   paintTexts(c) {
     const { layout, nodes } = this;
-    const room = layout.width - 12;
-    layout.order.forEach((node, place) => {
-      const [x, y] = layout.corner(place);
+    const { font, value: place } = layout.size;
+    const room = layout.width - 2 * INSET;
+    const base = font + 4;
+    layout.order.forEach((node, at) => {
+      const [x, y] = layout.corner(at);
       const down = nodes.down[node];
       const value = nodes.values[node];
-      const known = !down && !Number.isNaN(value);
-      c.fillStyle = known ? colours.tiles[this.scale.step(value)].ink : colours.ink;
-      c.font = NAME_FONT;
-      c.fillText(shortened(c, nodes.names[node], room), x + 6, y + layout.height / 2 - 4);
-      c.font = VALUE_FONT;
-      c.fillText(down ? GONE[down] : known ? this.format(value) : "unknown", x + 6, y + layout.height / 2 + 12);
+      const text = down ? GONE[down] : Number.isNaN(value) ? "unknown" : this.format(value);
+      c.fillStyle = this.inkOf(node);
+      c.font = `${font}px system-ui, sans-serif`;
+      const width = place === "beside" ? c.measureText(text).width + INSET : 0;
+      if (place === "beside") c.fillText(text, x + layout.width - width, y + base);
+      if (place === "below") c.fillText(text, x + INSET, y + base + font + 2);
+      c.font = `600 ${font}px system-ui, sans-serif`;
+      c.fillText(shortened(c, nodes.names[node], room - width), x + INSET, y + base);
+    });
+  }
+
+  /** The last minute as a line, from 0 to the end of the scale. What is unknown is a gap. */
+  paintPast(c) {
+    const { layout, nodes, past, scale } = this;
+    if (!past || past.count !== nodes.names.length) return;
+    const { font, value } = layout.size;
+    const top = font + 8 + (value === "below" ? font + 2 : 0);
+    const height = layout.height - top - (this.mark ? MARK_HEIGHT + 3 : 4);
+    const step = (layout.width - 2 * INSET) / (PAST_SECONDS - 1);
+    c.lineWidth = 1.25;
+    c.lineJoin = "round";
+    layout.order.forEach((node, place) => {
+      const [x, y] = layout.corner(place);
+      const line = new Path2D();
+      let isOpen = false;
+      for (let back = PAST_SECONDS - 1; back >= 0; back--) {
+        const number = past.at(node, back);
+        const isKnown = !Number.isNaN(number);
+        const [px, py] = [x + layout.width - INSET - back * step, y + top + height * (1 - Math.min(1, Math.max(0, number / scale.top)))];
+        if (isKnown && isOpen) line.lineTo(px, py);
+        else if (isKnown) line.moveTo(px - 0.5, py), line.lineTo(px, py);
+        isOpen = isKnown;
+      }
+      c.strokeStyle = this.inkOf(node);
+      c.globalAlpha = 0.75;
+      c.stroke(line);
+    });
+    c.globalAlpha = 1;
+  }
+
+  /** A double frame around those that are chosen: one of its lines is seen on any colour. */
+  paintChoice(c) {
+    const { layout, nodes, choice } = this;
+    if (!choice?.names.length) return;
+    for (const node of layout.order.filter((at) => choice.has(nodes.names[at]))) {
+      const [x, y] = layout.corner(layout.placeOf.get(node));
+      for (const [inset, colour] of [[1, colours.ink], [2.5, colours.surface]]) {
+        c.strokeStyle = colour;
+        c.lineWidth = inset === 1 ? 2 : 1;
+        c.strokeRect(x + inset, y + inset, layout.width - 2 * inset, layout.height - 2 * inset);
+      }
+    }
+  }
+
+  /** The second number as a bar at the lower edge. One that is 0 has a bar of a pixel, one that is unknown has none. */
+  paintMarks(c) {
+    const { layout, nodes, mark } = this;
+    if (!mark?.fits(nodes.names)) return;
+    const height = layout.size.font ? MARK_HEIGHT : MARK_HEIGHT_SMALL;
+    layout.order.forEach((node, place) => {
+      const share = nodes.down[node] ? NaN : mark.share(node);
+      if (Number.isNaN(share)) return;
+      const [x, y] = layout.corner(place);
+      c.fillStyle = this.inkOf(node);
+      c.fillRect(x, y + layout.height - height, Math.max(1, share * layout.width), height);
     });
   }
 }
 
-/** The mark of a node that is down: seen without colours, at any size. */
+/** The mark of a node that is down: seen without colours, at any size. In a wide tile, which has words, it keeps to the lower right. */
 function cross(path, x, y, width, height) {
-  const inset = width > 60 ? 0 : 1;
-  const right = x + width - inset;
-  // In a wide tile, which has words, the mark keeps to the right.
-  const left = width > 60 ? right - height : x + inset;
-  path.moveTo(left + (width > 60 ? 10 : 0), y + inset + (width > 60 ? 10 : 0));
-  path.lineTo(right - (width > 60 ? 10 : 0), y + height - inset - (width > 60 ? 10 : 0));
+  const isWide = width > 60;
+  const size = isWide ? Math.min(18, height / 3.2) : Math.min(width, height) - 2;
+  const [w, h] = isWide ? [size, size] : [width - 2, height - 2];
+  const [left, top] = isWide ? [x + width - size - INSET, y + height - size - INSET + 2] : [x + 1, y + 1];
+  path.moveTo(left, top);
+  path.lineTo(left + w, top + h);
   if (width < CROSS_MIN) return;
-  path.moveTo(right - (width > 60 ? 10 : 0), y + inset + (width > 60 ? 10 : 0));
-  path.lineTo(left + (width > 60 ? 10 : 0), y + height - inset - (width > 60 ? 10 : 0));
+  path.moveTo(left + w, top);
+  path.lineTo(left, top + h);
 }
 
 /** The end of a name tells nodes apart, so the front gives way. */
-function shortened(c, text, room) {
+export function shortened(c, text, room) {
   if (c.measureText(text).width <= room) return text;
   let from = 1;
   while (from < text.length && c.measureText(`…${text.slice(from)}`).width > room) from++;

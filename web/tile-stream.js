@@ -7,7 +7,10 @@ const RETRY_MS = [500, 1_000, 2_000, 4_000];
 const SILENCE_MS = 8_000;
 
 export class TileStream {
-  /** `on` hears nodes({unit, nodes}), tiles({v, down, left, missing}), notice(data) and state("connecting" | "live" | "waiting", reason). */
+  /**
+   * `on` hears nodes({unit, nodes}), tiles({v, down, left, missing}), notice(data) and state("connecting" | "live" | "waiting", reason);
+   * of steps away({down, left, missing}) and steps({now, steps}) in place of tiles.
+   */
   constructor(on) {
     this.on = on;
     this.address = "";
@@ -31,11 +34,15 @@ export class TileStream {
       });
     heard("nodes", (data) => this.on.nodes(data));
     heard("notice", (data) => this.on.notice(data));
-    heard("tiles", (data) => {
-      this.failures = 0;
-      this.on.tiles(data);
-      this.on.state("live");
-    });
+    heard("away", (data) => this.on.away?.(data));
+    for (const name of ["tiles", "steps"]) {
+      heard(name, (data) => {
+        this.failures = 0;
+        this.on[name](data);
+        this.on.state("live");
+      });
+    }
+    heard("dropped", ({ error }) => this.retry(error));
     source.onerror = () => {
       if (source === this.source) this.retry("the server closed the stream or cannot be reached");
     };
@@ -57,6 +64,22 @@ export class TileStream {
     this.close();
     const pause = RETRY_MS[Math.min(this.failures++, RETRY_MS.length - 1)];
     this.on.state("waiting", reason);
+    if (this.failures === 1) this.askWhy();
     this.timer = setTimeout(() => this.open(this.address), pause);
+  }
+
+  /** A browser does not tell what a stream was refused for: asks once more, and reads the sentence. */
+  async askWhy() {
+    const { address } = this;
+    const ended = new AbortController();
+    try {
+      const response = await fetch(address, { signal: ended.signal });
+      const why = response.ok ? "" : (await response.json()).error;
+      if (why && !this.source && address === this.address) this.on.state("waiting", why);
+    } catch {
+      // It cannot be reached, which is said already.
+    } finally {
+      ended.abort();
+    }
   }
 }

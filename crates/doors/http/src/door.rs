@@ -33,6 +33,15 @@ const SPEAK_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\
     Connection: close\r\n\r\n{\"error\":\"this door speaks TLS: begin with https://\"}\n";
 
+/// Nodes that belong together: a rack, a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeGroup {
+    /// Its name.
+    pub name: String,
+    /// Its nodes, as a hostlist.
+    pub nodes: String,
+}
+
 /// An HTTP door that is not open yet.
 pub struct Door {
     /// The query that answers.
@@ -45,6 +54,8 @@ pub struct Door {
     pub hosts: Vec<String>,
     /// The label `job` of the nodes' series in Prometheus, as targets and `/metrics?nodes=` have it.
     pub job: Arc<str>,
+    /// Groups of nodes, as people arrange them, for the page.
+    pub groups: Arc<[NodeGroup]>,
     /// TLS for callers from elsewhere; plain text from this machine still works.
     pub tls: Option<Arc<TlsServer>>,
     /// Which callers may do what.
@@ -76,6 +87,7 @@ impl Door {
             window: Nanos::from_micros(100),
             hosts: Vec::new(),
             job: Arc::from("node"),
+            groups: Arc::default(),
             tls: None,
             access: Access::default(),
             engine: None,
@@ -149,6 +161,7 @@ impl Hall {
             window,
             hosts,
             job,
+            groups,
             tls,
             access,
             engine,
@@ -167,6 +180,7 @@ impl Hall {
             query,
             window,
             job,
+            groups,
             limits: limits.clone(),
             counters: counters.clone(),
             answers: answers.clone(),

@@ -4,7 +4,11 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series, ValueFormat};
+use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series, Stamp, ValueFormat};
+
+/// The kernel counts CPU time in ticks of 10 ms, which come late on a busy machine. A row that falls between two of them has
+/// the share of the row before.
+const TICKS_APART_MAX: Nanos = Nanos::from_millis(30);
 
 /// How the number of a node is computed.
 #[derive(Clone, Debug)]
@@ -80,6 +84,8 @@ pub(crate) struct Meter {
     parts: Vec<Part>,
     /// When the last row was gathered.
     boot: Option<Nanos>,
+    /// When the counters of the whole last moved.
+    moved: Option<Nanos>,
     /// The newest number; `None` is unknown.
     pub value: Option<f64>,
 }
@@ -113,6 +119,22 @@ impl Meter {
         }
         if let Some(row) = delivery.rows.last() {
             self.value = self.row(measure, row);
+        }
+    }
+
+    /// Takes every row, and tells the number at each of them.
+    pub(crate) fn each(
+        &mut self,
+        measure: &Measure,
+        delivery: &Delivery,
+        mut tell: impl FnMut(Stamp, Option<f64>),
+    ) {
+        if !Arc::ptr_eq(&self.columns, &delivery.columns) {
+            self.bind(measure, &delivery.columns);
+        }
+        for row in &delivery.rows {
+            self.value = self.row(measure, row);
+            tell(row.stamp, self.value);
         }
     }
 
@@ -165,10 +187,22 @@ impl Meter {
         let number = if measure.lower.is_empty() {
             upper?
         } else {
-            let share = 100.0 * upper? / lower.filter(|whole| *whole > 0.0)?;
+            let (part, whole) = (upper?, lower?);
+            if whole <= 0.0 {
+                return self.value.filter(|_| self.is_between_ticks(row.stamp.boot));
+            }
+            self.moved = Some(row.stamp.boot);
+            let share = 100.0 * part / whole;
             if measure.rest { (100.0 - share).max(0.0) } else { share }
         };
         number.is_finite().then_some(number)
+    }
+}
+
+impl Meter {
+    /// Whether the counters of a whole have moved a moment ago, so that nothing is to be expected yet.
+    fn is_between_ticks(&self, now: Nanos) -> bool {
+        self.moved.is_some_and(|moved| now.since(moved) <= TICKS_APART_MAX)
     }
 }
 
@@ -204,7 +238,7 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::{Absence, Exposition, Fault, Instance, NodeName, Origin, Refresh, Stamp, Unit};
+    use khz_model::{Absence, Exposition, Fault, Instance, NodeName, Origin, Refresh, Unit};
 
     fn metric(name: &'static str, kind: Kind, unit: Unit, places: u8) -> Arc<Metric> {
         Arc::new(Metric {
@@ -280,6 +314,24 @@ mod tests {
         ];
         // The last row: no time was counted at all, so no share of it is known.
         assert_eq!(shown(&busy, columns, &rows), [None, Some(25.0), None]);
+    }
+
+    #[test]
+    fn a_row_between_two_ticks_has_the_share_before_it_and_counters_that_stand_make_it_unknown() {
+        let [user, idle] =
+            ["cpu.all.user", "cpu.all.idle"].map(|name| metric(name, Kind::Counter, Unit::Seconds, 2));
+        let busy = measure(&["cpu.all.idle"], &["cpu.all.*"], &[], Fold::Sum, true);
+        let columns = vec![series(&user, None), series(&idle, None)];
+        let rows: [(f64, &[Reading]); 6] = [
+            (1.00, &[Present(100), Present(1_000)]),
+            (1.01, &[Present(101), Present(1_001)]),
+            (1.02, &[Present(101), Present(1_001)]),
+            (1.03, &[Present(102), Present(1_001)]),
+            (1.06, &[Present(102), Present(1_001)]),
+            (1.07, &[Present(102), Present(1_001)]),
+        ];
+        let expected = [None, Some(50.0), Some(50.0), Some(100.0), Some(100.0), None];
+        assert_eq!(shown(&busy, columns, &rows), expected);
     }
 
     #[test]

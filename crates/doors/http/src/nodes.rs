@@ -12,6 +12,7 @@ use khz_model::fold::fold;
 use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Pattern, Query, Rate};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::door::NodeGroup;
 use crate::json;
 use crate::limits::STATUSES_AT_ONCE;
 use crate::misses;
@@ -35,7 +36,8 @@ pub(crate) async fn nodes(
     let is_brief = params.switch("brief")?;
     // The fastest rate for this caller, so that the page offers no rate that would be refused.
     let rate_max = caller.rate_max(app.query.rate_max());
-    let list = List { query: Arc::clone(&app.query), selected, is_brief, rate_max };
+    let groups = Arc::clone(&app.groups);
+    let list = List { query: Arc::clone(&app.query), selected, is_brief, rate_max, groups };
     pages::json(&app, async move |writer| list.write(writer).await).await
 }
 
@@ -46,6 +48,7 @@ struct List {
     /// Only the names.
     is_brief: bool,
     rate_max: Rate,
+    groups: Arc<[NodeGroup]>,
 }
 
 impl List {
@@ -69,6 +72,16 @@ impl List {
         json::text(out, &self.rate_max.to_string());
         out.push_str(",\"period_ns_min\":");
         json::number(out, self.rate_max.period().0);
+        if !self.groups.is_empty() {
+            out.push_str(",\"groups\":");
+            json::list(out, &*self.groups, |out, group| {
+                out.push_str("{\"name\":");
+                json::text(out, &group.name);
+                out.push_str(",\"nodes\":");
+                json::text(out, &group.nodes);
+                out.push('}');
+            });
+        }
         out.push_str("}\n");
         Ok(writer)
     }

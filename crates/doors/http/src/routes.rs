@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::actions::{self, ACTIONS_PATH, Actions};
 use crate::counters::Counters;
+use crate::door::NodeGroup;
 use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::places::Places;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub has_own: bool,
     pub window: Nanos,
     pub job: Arc<str>,
+    /// Groups of nodes.
+    pub groups: Arc<[NodeGroup]>,
     pub limits: Limits,
     pub counters: Counters,
     /// The memory that all answers together may take.

@@ -1,6 +1,7 @@
 //! `/khz/v1/tiles`: one number of every node, repeatedly, as server-sent events: `nodes` when the list of
 //! nodes changes, `tiles` once a period with a number for each. Four thousand nodes take about 20 kB. The
-//! numbers are rounded for display; to compute with them, use the stream.
+//! numbers are rounded for display; to compute with them, use the stream. With `steps=1` every row has its
+//! number: see `steps.rs`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -25,13 +26,16 @@ use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::steps::{self, Steps};
 use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/tiles`.
-pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate"];
+pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate", "steps", "past"];
 
 /// At higher rates CPU time shows the kernel's 10 ms steps, and no eye follows thousands of tiles.
 const RATE_MAX_HZ: u64 = 10;
+/// The same with every row: the kernel counts CPU time a hundred times a second.
+const STEPS_RATE_MAX_HZ: u64 = 100;
 /// A number is out of date when this many periods have passed without a row...
 const STALE_PERIODS: u32 = 3;
 /// ...or this long, whichever is later.
@@ -55,18 +59,32 @@ pub(crate) async fn tiles(
     let params = Params::parse(request.uri().query(), TILES_PARAMS)?;
     let measure = measure(&params)?;
     let unit = measure.unit(&app.query.metrics()).map_err(Refusal::bad_request)?;
-    let rate = rate(&params)?;
+    let steps = params.switch("steps")?;
+    let rate = rate(&params, if steps { STEPS_RATE_MAX_HZ } else { RATE_MAX_HZ })?;
+    caller.check_rate(rate)?;
+    let patterns = measure.patterns();
+    if steps {
+        steps::check(rate, steps::of(&patterns, &roster.nodes(&*app.query)).count())?;
+    }
     let open = place(&app, &caller, client)?;
     app.turns.next(Queue::Answers).await;
-    let subscription = app.query.subscribe(Interest::new(measure.patterns(), rate, false))?;
+    let subscription = app.query.subscribe(Interest::new(patterns, rate, false))?;
     connection.set_streaming();
     let rate = subscription.rate();
+    if steps {
+        let past = steps::look_back(&app, &measure, rate, params.duration("past", Nanos(0))?).await?;
+        let head = Head { unit, rate };
+        let steps =
+            Steps::new(Arc::clone(&app.query), roster, subscription, measure, head, app.counters.clone());
+        let steps = steps.beginning_with(past);
+        return Ok(EventStream::new(steps, rate, app.closing.clone(), open).into_response());
+    }
     let tiles = Tiles {
         query: Arc::clone(&app.query),
         roster,
         subscription,
         measure,
-        unit,
+        head: Head { unit, rate },
         rate,
         counters: app.counters.clone(),
         nodes: HashMap::new(),
@@ -95,15 +113,51 @@ fn measure(params: &Params) -> Result<Measure, Refusal> {
     Ok(Measure { upper, lower, except: params.all("except")?, fold, rest })
 }
 
-fn rate(params: &Params) -> Result<Rate, Refusal> {
+fn rate(params: &Params, max_hz: u64) -> Result<Rate, Refusal> {
     let missing = || Refusal::bad_request("a rate is missing");
-    let (usual, max) =
-        (Rate::from_hz(1).ok_or_else(missing)?, Rate::from_hz(RATE_MAX_HZ).ok_or_else(missing)?);
+    let (usual, max) = (Rate::from_hz(1).ok_or_else(missing)?, Rate::from_hz(max_hz).ok_or_else(missing)?);
     let rate = params.rate("rate", usual)?;
     if rate.is_above(max) {
         return Err(Refusal::bad_request(format!("tiles come at most at {max}, not {rate}")));
     }
     Ok(rate)
+}
+
+/// What the event `nodes` says beside their names.
+pub(crate) struct Head {
+    pub unit: String,
+    pub rate: Rate,
+}
+
+impl Head {
+    /// The list of nodes.
+    pub fn event(&self, nodes: &[NodeName], events: &mut String) {
+        events.push_str("event: nodes\ndata: {\"unit\":");
+        json::text(events, &self.unit);
+        events.push_str(",\"rate\":");
+        json::text(events, &self.rate.to_string());
+        events.push_str(",\"period_ns\":");
+        json::number(events, self.rate.period().0);
+        events.push_str(",\"nodes\":");
+        json::list(events, nodes, |out, node| json::text(out, node.as_str()));
+        events.push_str("}\n\n");
+    }
+}
+
+/// Members of an object: the positions of nodes that are not up, and of those that left and are missing.
+pub(crate) fn away<'a>(
+    roster: impl IntoIterator<Item = &'a NodeStatus, IntoIter: Clone>,
+    events: &mut String,
+) {
+    let all = roster.into_iter().enumerate();
+    events.push_str("\"down\":");
+    let down = all.clone().filter(|(_, status)| !status.up);
+    json::list(events, down, |out, (at, _)| json::number(out, at as u64));
+    for (key, presence) in [(",\"left\":", Presence::Left), (",\"missing\":", Presence::Missing)] {
+        events.push_str(key);
+        let alike = all.clone().filter(|(_, status)| status.presence() == presence);
+        json::list(events, alike, |out, (at, _)| json::number(out, at as u64));
+    }
 }
 
 /// The numbers of all nodes.
@@ -112,7 +166,7 @@ struct Tiles {
     roster: Arc<Roster>,
     subscription: Box<dyn Subscription>,
     measure: Measure,
-    unit: String,
+    head: Head,
     rate: Rate,
     counters: Counters,
     /// At most as many as the roster has.
@@ -155,15 +209,7 @@ impl Tiles {
         }
         self.told = roster.iter().map(|status| status.node.clone()).collect();
         self.nodes.retain(|node, _| self.told.binary_search(node).is_ok());
-        events.push_str("event: nodes\ndata: {\"unit\":");
-        json::text(events, &self.unit);
-        events.push_str(",\"rate\":");
-        json::text(events, &self.rate.to_string());
-        events.push_str(",\"period_ns\":");
-        json::number(events, self.rate.period().0);
-        events.push_str(",\"nodes\":");
-        json::list(events, &self.told, |out, node| json::text(out, node.as_str()));
-        events.push_str("}\n\n");
+        self.head.event(&self.told, events);
     }
 
     fn tiles_event(&self, roster: &[NodeStatus], values: &[Option<f64>], events: &mut String) {
@@ -176,14 +222,8 @@ impl Tiles {
             Some(value) => rounded(out, *value),
             None => out.push_str("null"),
         });
-        events.push_str(",\"down\":");
-        let down = roster.iter().enumerate().filter(|(_, status)| !status.up);
-        json::list(events, down, |out, (at, _)| json::number(out, at as u64));
-        for (key, presence) in [(",\"left\":", Presence::Left), (",\"missing\":", Presence::Missing)] {
-            events.push_str(key);
-            let alike = roster.iter().enumerate().filter(|(_, status)| status.presence() == presence);
-            json::list(events, alike, |out, (at, _)| json::number(out, at as u64));
-        }
+        events.push(',');
+        away(roster, events);
         events.push_str("}\n\n");
         count(&self.counters.stream_events);
     }
@@ -217,7 +257,7 @@ impl Source for Tiles {
 }
 
 /// A number with [`DIGITS`] significant digits: `0.003142`, `31.42`, `31416`.
-fn rounded(out: &mut String, value: f64) {
+pub(crate) fn rounded(out: &mut String, value: f64) {
     if value == 0.0 {
         return out.push('0');
     }

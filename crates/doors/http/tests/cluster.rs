@@ -49,6 +49,18 @@ fn a_hostlist_selects_nodes_and_brief_leaves_the_rest_out() {
 }
 
 #[test]
+fn groups_of_the_configuration_are_told_with_the_nodes() {
+    let group = |name: &str, nodes: &str| khz_http::NodeGroup { name: name.into(), nodes: nodes.into() };
+    let groups = vec![group("rack2", "n[3-4]"), group("rack1", "n[1-2]")];
+    let server = Server::start_with(Arc::new(four()), |door| door.groups = groups.into());
+    let answer = server.get("/khz/v1/nodes?brief=1").json();
+    let expected = json!([{"name": "rack2", "nodes": "n[3-4]"}, {"name": "rack1", "nodes": "n[1-2]"}]);
+    assert_eq!(answer["groups"], expected);
+    let without = Server::start(Arc::new(four()));
+    assert!(without.get("/khz/v1/nodes").json().get("groups").is_none());
+}
+
+#[test]
 fn one_node_is_scraped_without_a_label_that_names_it_and_several_with_their_identity() {
     let server = Server::start_with(Arc::new(four()), |door| door.job = "machines".into());
     let of = |path: &str| server.get(path).body;
@@ -306,6 +318,62 @@ fn a_changed_list_of_nodes_is_sent_again_and_a_silent_node_goes_down() {
             break;
         }
     }
+}
+
+/// The numbers of the first step that has any, and the step.
+fn first_step(server: &Server, path: &str) -> (Value, u64) {
+    let mut events = server.stream(path);
+    loop {
+        let data = next(&mut events, "steps");
+        if let Some(step) = data["steps"].get(0) {
+            return (step["runs"].clone(), step["step"].as_u64().unwrap());
+        }
+    }
+}
+
+#[test]
+fn steps_place_every_row_on_one_grid_of_time_and_leave_out_who_sent_none() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    let mut events = server.stream("/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1");
+    assert_eq!(next(&mut events, "nodes")["period_ns"], 10_000_000);
+    assert_eq!(next(&mut events, "away"), json!({"down": [2], "left": [], "missing": []}));
+    // Rows are a nanosecond apart, so all are in one step.
+    let path = "/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1";
+    assert_eq!(first_step(&server, path), (json!([[0, 0, 1], [3, 3]]), 176_369_000_000));
+    let counter = "/khz/v1/tiles?match=mem.high_total&rate=1Hz&steps=1";
+    assert_eq!(first_step(&server, counter), (json!([[0, null, null], [3, null]]), 1_763_690_000));
+}
+
+#[test]
+fn steps_begin_with_the_past_that_is_asked_for() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    // n3 is down: no row comes, but there is a past. Its rows are a nanosecond apart, and the last one counts.
+    let path = "/khz/v1/tiles?match=n3:load.1m&rate=1Hz&steps=1";
+    assert_eq!(first_step(&server, &format!("{path}&past=60s")), (json!([[0, 0.59]]), 1_763_690_000));
+    let mut without = server.stream(path);
+    assert_eq!(next(&mut without, "steps")["steps"], json!([]));
+}
+
+#[test]
+fn steps_have_only_the_nodes_that_the_patterns_select() {
+    let server = Server::start(Arc::new(FakeNode { rows_a_poll: 1, ..four() }));
+    let mut events = server.stream("/khz/v1/tiles?match=n[2-3]:load.1m&rate=10Hz&steps=1");
+    assert_eq!(next(&mut events, "nodes")["nodes"], json!(["n2", "n3"]));
+    assert_eq!(next(&mut events, "away")["down"], json!([1]));
+}
+
+#[test]
+fn more_steps_than_a_page_can_draw_are_refused_with_a_sentence() {
+    let server = Server::start(Arc::new(FakeNode::many(656)));
+    let refused = server.get("/khz/v1/tiles?match=load.1m&rate=100Hz&steps=1");
+    assert_eq!(refused.status, 400);
+    let error = refused.json()["error"].as_str().unwrap().to_owned();
+    assert!(
+        error.starts_with("656 nodes at 100Hz are 65600 numbers a second, the limit is 65536"),
+        "{error}"
+    );
+    let mut fewer = server.stream("/khz/v1/tiles?match=n[1-600]:load.1m&rate=100Hz&steps=1");
+    assert_eq!(next(&mut fewer, "nodes")["nodes"].as_array().unwrap().len(), 600);
 }
 
 #[test]

@@ -238,6 +238,8 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?match=load.1m&rest=1", 400),
             get("?match=load.1m&fold=mean", 400),
             get("?match=load.1m&rate=11Hz", 400),
+            get("?match=load.1m&rate=101Hz&steps=1", 400),
+            get("?match=load.1m&steps=1&past=soon", 400),
             get("?match=net.rx_bytes&of=load.1m", 400),
             get("?match=nothing", 404),
         ]),
@@ -516,13 +518,14 @@ fn the_events_of_tiles_and_the_notices_are_as_described() {
     let node = FakeNode { notices: vec![notice("n1"), notice("n2"), gone], ..FakeNode::many(3) };
     node.set_down(&["n2"]);
     let server = Server::start(Arc::new(node));
-    for (path, expected) in [
-        ("/khz/v1/tiles", vec!["notice", "nodes", "tiles"]),
-        ("/khz/v1/stream", vec!["notice", "notice", "columns", "rows"]),
+    for (path, more, expected) in [
+        ("/khz/v1/tiles", "", vec!["notice", "nodes", "tiles"]),
+        ("/khz/v1/tiles", "&steps=1", vec!["nodes", "away", "notice", "steps"]),
+        ("/khz/v1/stream", "", vec!["notice", "notice", "columns", "rows"]),
     ] {
         let described =
             &doc["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];
-        let mut stream = server.stream(&format!("{path}?match=load.1m&rate=10Hz"));
+        let mut stream = server.stream(&format!("{path}?match=load.1m&rate=10Hz{more}"));
         for expected in expected {
             let (name, data) = stream.next().unwrap();
             assert_eq!(name, expected, "{path}");

@@ -84,6 +84,12 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
     text.push_str(&notify_tables(&layers.notify));
     layers.actions.iter().for_each(|action| text.push_str(&action_tables(action)));
+    if !layers.groups.is_empty() {
+        text.push_str("\n[groups]\n");
+        layers.groups.iter().for_each(|(name, hosts)| {
+            text.push_str(&line(&key(name), &quoted(&hosts.text), &hosts.origin));
+        });
+    }
     if let Some(health) = &layers.health {
         text.push_str(&format!("\n[health]\n{}", foreign_keys(health)));
     }

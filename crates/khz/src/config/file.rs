@@ -40,6 +40,8 @@ pub struct FileValues {
     pub actions: Vec<ActionValues>,
     /// The `[health]` table.
     pub health: Option<ForeignValues>,
+    /// The keys of `[groups]`, in the order of the file.
+    pub groups: Vec<(String, Value)>,
 }
 
 /// Keys inside `[store]`, and the settings that they are.
@@ -84,6 +86,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
             ("notify", _) => values.notify = reader.notify(key, value)?,
             ("actions", DeValue::Table(tables)) => values.actions = reader.actions(tables)?,
             ("health", _) => values.health = Some(reader.health(key, value)?),
+            ("groups", DeValue::Table(keys)) => values.groups = reader.groups(keys)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {
                 Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),
@@ -160,6 +163,18 @@ impl Reader<'_> {
         }
         sinks.sort_by_key(|(start, _)| *start);
         Ok(sinks.into_iter().map(|(_, sink)| sink).collect())
+    }
+
+    /// Groups of nodes, each with its hostlist. What names and hostlists may be is checked later.
+    fn groups(&self, keys: &DeTable<'_>) -> Result<Vec<(String, Value)>, ConfigError> {
+        let mut groups = Vec::new();
+        for (key, value) in keys.iter() {
+            let name = key.get_ref().as_ref();
+            let hosts = self.setting(&format!("groups.{name}"), Shape::Text("HOSTLIST"), value)?;
+            groups.push((key.span().start, (name.to_owned(), hosts)));
+        }
+        groups.sort_by_key(|(start, _)| *start);
+        Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
     /// The settings of the store, which have shorter names in a table of their own.

@@ -31,6 +31,8 @@ pub struct Layers {
     pub actions: Vec<ActionValues>,
     /// The file's `[health]` table.
     pub health: Option<ForeignValues>,
+    /// The keys of the file's `[groups]` table.
+    pub groups: Vec<(String, Value)>,
     /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
@@ -82,6 +84,7 @@ impl Layers {
             notify: file.notify,
             actions: file.actions,
             health: file.health,
+            groups: file.groups,
             suspects: suspects(variables),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `actions.rs`, `addresses.rs`, `health.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `actions.rs`, `addresses.rs`, `groups.rs`, `health.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
@@ -12,6 +12,7 @@ pub mod addresses;
 pub mod file;
 pub mod flags;
 pub mod foreign;
+mod groups;
 pub mod health;
 pub mod layers;
 mod nodes;

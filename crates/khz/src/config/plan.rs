@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use khz_ask::ForeignServer;
 use khz_gather::{AllowList, Handlers, Placement, RingSize};
+use khz_http::NodeGroup;
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
 use super::actions;
 use super::addresses::{self, HubAddress};
 use super::foreign;
+use super::groups;
 use super::health::{self, HealthPlan};
 use super::nodes;
 use super::notify;
@@ -66,6 +68,8 @@ pub struct Plan {
     pub rules_peers: Vec<ForeignServer>,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
+    /// Groups of nodes, as people arrange them: racks, partitions.
+    pub groups: Vec<NodeGroup>,
     /// What a hub records into .rrd files, and where.
     pub rrd: Option<(PathBuf, Recording)>,
     /// Where a hub writes the rows of channels that say so.
@@ -193,6 +197,7 @@ impl Plan {
                 hour: checked(layers, "store_hour", values::store_time)?,
             },
             answers_max: checked(layers, "answers_max", values::answers_max)?,
+            groups: groups::groups(&layers.groups)?,
             rrd: rrd::recording(layers)?,
             sinks: sinks::sinks(&layers.sinks)?,
             rules: checked(layers, "rules", values::files)?,

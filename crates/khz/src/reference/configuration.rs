@@ -56,6 +56,15 @@ rotate = \"64MiB\"                             # a file, about
 size   = \"1GiB\"                              # all files of a channel: the oldest goes
 ```
 
+The page shows groups of nodes, which a hub's file may name, each with a [hostlist](names.md). A node may be in several:
+
+```toml
+[groups]
+rack1 = \"node[001-032]\"
+rack2 = \"node[033-064]\"
+gpu   = \"gpu*\"
+```
+
 `khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every
 setting on every machine.
 

@@ -152,6 +152,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         counters: http_counts,
         limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
         job: plan.job.as_str().into(),
+        groups: plan.groups.clone().into(),
         local: local_socket::bind(plan, http_socket),
         tls: access.http.clone(),
         engine: engine::open(plan)?,

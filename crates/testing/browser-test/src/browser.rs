@@ -80,6 +80,7 @@ impl Browser {
         let phone = width < 600;
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone });
         self.cdp("Emulation.setDeviceMetricsOverride", size).await;
+        self.cdp("Emulation.setTouchEmulationEnabled", json!({ "enabled": phone })).await;
         let features = json!([{ "name": "prefers-color-scheme", "value": theme.as_str() }]);
         self.cdp("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }

@@ -48,6 +48,8 @@ pub struct Cluster {
     /// The nodes that are down because they were never seen.
     missing: Arc<Mutex<BTreeSet<String>>>,
     past: Option<Past>,
+    /// When a program begins on the first node (time since boot).
+    program: Arc<Mutex<Option<Nanos>>>,
 }
 
 /// What a cluster remembers: a row a second.
@@ -74,6 +76,9 @@ impl Past {
 /// A load that no other row has.
 pub const SPIKE: f64 = 400.0;
 
+/// A program begins on each node so much later than on the one before.
+pub const STAGGER: Nanos = Nanos::from_millis(50);
+
 impl Cluster {
     /// A cluster of `count` nodes. Most are called node0001 and so on; some are gpu, io and login nodes. One in 150 is down.
     pub fn new(count: usize) -> Self {
@@ -87,6 +92,7 @@ impl Cluster {
             left: Arc::default(),
             missing: Arc::default(),
             past: Some(Past::recent()),
+            program: Arc::default(),
         }
     }
 
@@ -113,6 +119,17 @@ impl Cluster {
         let past = self.past.expect("BUG: this cluster has a past");
         let seconds = |time: Nanos| time.0 / Nanos::SECOND.0;
         (seconds(past.spike), seconds(past.gap.0), seconds(past.since))
+    }
+
+    /// Starts a program now, on one node after the other: from then on `tasks.running` is high.
+    pub fn begin_program(&self) {
+        *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Some(boot_now());
+    }
+
+    /// Whether the program runs on a node.
+    fn has_program(&self, at: usize, time: Nanos) -> bool {
+        let begin = *self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        begin.is_some_and(|begin| time.0 >= begin.0 + at as u64 * STAGGER.0)
     }
 
     /// Takes nodes away: some have left, some are expected and were never seen.
@@ -167,7 +184,8 @@ impl Cluster {
     }
 
     fn row(&self, at: usize, columns: &[Series], time: Nanos) -> Row {
-        let moment = Moment::new(at as u64, time.as_secs_f64());
+        let has_program = self.has_program(at, time);
+        let moment = Moment { has_program, ..Moment::new(at as u64, time.as_secs_f64()) };
         let readings = columns.iter().map(|series| moment.reading(series)).collect();
         let real_offset = real_now().0 as i64 - boot_now().0 as i64;
         Row { stamp: Stamp { boot: time, real_offset }, readings }
@@ -239,6 +257,7 @@ struct Moment {
     memory: Wave,
     network: Wave,
     disk: Wave,
+    has_program: bool,
 }
 
 /// A quantity that swings around a mean: its value now, and its integral since boot, which only grows.
@@ -270,6 +289,7 @@ impl Moment {
             busy: Wave::new(time, mean, 0.25 * noise(node, 3) + 0.05, 20.0 + 40.0 * job, job),
             memory: Wave::new(time, 0.12 + 0.75 * noise(node / JOB_NODES, 4), 0.05, 300.0, noise(node, 4)),
             network: Wave::new(time, 0.5, 0.4, 15.0 + 20.0 * job, noise(node, 6)),
+            has_program: false,
             disk: Wave::new(time, 0.02 + 0.6 * noise(node, 7).powi(4), 0.3, 45.0, noise(node, 8)),
         }
     }
@@ -314,6 +334,7 @@ impl Moment {
             "mem.buffers" => total * 0.01,
             "mem.cached" => total * 0.06,
             name if name.starts_with("load.") => cpus * self.busy.now,
+            "tasks.running" if self.has_program => 100.0,
             "tasks.running" => 1.0 + cpus * self.busy.now,
             "tasks.total" => 420.0,
             "net.rx_bytes" => bandwidth * lane * self.network.sum,

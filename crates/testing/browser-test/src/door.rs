@@ -19,8 +19,14 @@ pub struct OpenDoor {
 impl OpenDoor {
     /// Opens a door at `address`. Port 0 means a free port.
     pub fn open(cluster: &Cluster, address: SocketAddr) -> Self {
+        OpenDoor::open_with(cluster, address, |_| {})
+    }
+
+    /// The same, with settings.
+    pub fn open_with(cluster: &Cluster, address: SocketAddr, set: impl FnOnce(&mut Door)) -> Self {
         let mut door = Door::new(Arc::new(cluster.clone()));
         door.listen = vec![address];
+        set(&mut door);
         let (stop, stopped) = oneshot::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
         let serve = move || {

@@ -33,6 +33,13 @@ impl<'a> Page<'a> {
         page
     }
 
+    /// Opens `url` and waits until the page runs.
+    pub async fn open_bare(browser: &'a Browser, url: &str) -> Self {
+        let page = Page::visit(browser, url).await;
+        page.wait("the page runs", "window.khz").await;
+        page
+    }
+
     async fn visit(browser: &'a Browser, url: &str) -> Self {
         browser.client.goto("about:blank").await.expect("a blank page opens");
         browser.client.goto(url).await.unwrap_or_else(|error| panic!("{url} does not open: {error}"));
@@ -79,6 +86,24 @@ impl<'a> Page<'a> {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
             self.browser.cdp("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// The same with Shift held down.
+    pub async fn click_with_shift_at(&self, x: f64, y: f64) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let event =
+                json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1, "modifiers": 8 });
+            self.browser.cdp("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Touches a point of the page with a finger.
+    pub async fn tap_at(&self, x: f64, y: f64) {
+        let points = json!([{ "x": x, "y": y }]);
+        for (kind, points) in [("touchStart", points), ("touchEnd", json!([]))] {
+            let event = json!({ "type": kind, "touchPoints": points });
+            self.browser.cdp("Input.dispatchTouchEvent", event).await;
         }
     }
 

@@ -9,6 +9,7 @@ use khz_browser_test::cluster::Cluster;
 use khz_browser_test::door::OpenDoor;
 use khz_browser_test::page::Page;
 use khz_browser_test::{root, target_dir};
+use khz_http::NodeGroup;
 use serde_json::{Value, json};
 
 /// Allows one browser at a time: on a small machine several would slow each other down.
@@ -271,6 +272,8 @@ fn a_node_that_is_down_says_so_in_its_view_and_is_found_again() {
 fn tiles_are_found_sorted_and_opened_with_the_keyboard() {
     run(async {
         let cluster = Cluster::new(512);
+        // Those that are down come first.
+        cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
         let door = open(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
@@ -382,6 +385,193 @@ fn hostlists_mean_the_same_on_the_page_as_in_the_terminal() {
     });
 }
 
+#[test]
+fn tiles_have_names_and_the_last_minute_up_to_some_hundreds_of_nodes_and_more_are_plain() {
+    run(async {
+        for (nodes, is_named) in [(2, true), (64, true), (300, true), (1_024, false), (4_096, false)] {
+            let cluster = Cluster::new(nodes);
+            let door = open(&cluster);
+            let browser = Browser::start().await;
+            for (width, height) in [(1280, 900), (360, 740)] {
+                browser.look(width, height, Theme::Light).await;
+                let page = Page::open_cluster(&browser, &format!("{}#metric=load", door.url())).await;
+                let name = cluster.names()[nodes - 1].as_str();
+                let font = page.number(&format!("khz.tile('{name}').font")).await;
+                let on_a_phone = width < 600 && nodes > 200;
+                assert_eq!(font > 0.0, is_named && !on_a_phone, "{nodes} nodes at {width}");
+                if font > 0.0 {
+                    page.wait(
+                        "seconds are in its line",
+                        &format!("Number.isFinite(khz.before('{name}', 50))"),
+                    )
+                    .await;
+                    let paint = format!("khz.repaints > {} + 1", page.number("khz.repaints").await);
+                    page.wait("it is painted", &paint).await;
+                    // Where a line is, some pixels of a tile have the colour of its text.
+                    let inked = format!(
+                        "(() => {{ const t = khz.tile('{name}'), c = document.querySelector('.tiles canvas'); \
+                         const data = c.getContext('2d').getImageData(t.x + t.width - 12, t.y + t.font + 8, 8, t.height - t.font - 8).data; \
+                         const colours = new Set(); for (let i = 0; i < data.length; i += 4) colours.add(data.slice(i, i + 3).join()); return colours.size; }})()"
+                    );
+                    assert!(page.number(&inked).await > 1.0, "a line in {nodes} tiles");
+                }
+                page.screenshot(&target_dir().join(format!("screenshots/tiles-{nodes}-{width}.png"))).await;
+                assert_clean_console(&browser).await;
+            }
+            browser.close().await;
+        }
+    });
+}
+
+#[test]
+fn nodes_that_are_down_come_first_and_go_back_when_they_are_up() {
+    run(async {
+        let cluster = Cluster::new(64);
+        cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Dark).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        let before = page.eval("khz.tile('node40')").await;
+        cluster.set_down("node40", true);
+        page.wait(
+            "it is first",
+            "khz.tile('node40').down && khz.tile('node40').x === 0 && khz.tile('node40').y < 30",
+        )
+        .await;
+        page.screenshot(&target_dir().join("screenshots/tiles-down-first.png")).await;
+        cluster.set_down("node40", false);
+        page.wait(
+            "it is where it was",
+            &format!("khz.tile('node40').y === {} && khz.tile('node40').x === {}", before["y"], before["x"]),
+        )
+        .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_second_number_is_a_bar_in_every_tile_and_unknown_has_none() {
+    run(async {
+        let cluster = Cluster::new(512);
+        cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page =
+            Page::open_cluster(&browser, &format!("{}#metric=load&mark=cpu-pressure", door.url())).await;
+        let names = json!(cluster.names().iter().map(|name| name.as_str()).collect::<Vec<_>>());
+        page.wait(
+            "marks have numbers",
+            &format!("{names}.filter(n => Number.isFinite(khz.tile(n).mark)).length > 400"),
+        )
+        .await;
+        let unknown = page.eval(&format!("{names}.find(n => Number.isNaN(khz.tile(n).mark))")).await;
+        let high = page.eval(&format!("{names}.find(n => khz.tile(n).mark > 0.5)")).await;
+        let [unknown, high] = [unknown, high].map(|name| name.as_str().expect("there is one").to_owned());
+        let paint = format!("khz.repaints > {} + 2", page.number("khz.repaints").await);
+        page.wait("it is painted", &paint).await;
+        let both = [unknown.as_str(), high.as_str()];
+        let inside = pixels(&page, &both, (0.25, 0.62)).await;
+        let edge = pixels(&page, &both, (0.25, 0.98)).await;
+        assert_eq!(inside[0], edge[0], "unknown has no bar");
+        assert_ne!(inside[1], edge[1], "a known one has");
+        let (x, y) = middle(&page, &high).await;
+        page.point_at(x, y).await;
+        page.wait(
+            "the tip has both",
+            "/  ·  CPU pressure [0-9.]+ %/.test(document.querySelector('.tile-tip').textContent)",
+        )
+        .await;
+        let key = "document.querySelector('.mark-key').textContent";
+        assert!(page.eval(key).await.as_str().unwrap().contains("CPU pressure, 0 to "));
+        page.screenshot(&target_dir().join("screenshots/tiles-mark.png")).await;
+        page.eval("(() => { const m = document.querySelector('#mark'); m.value = 'none'; m.dispatchEvent(new Event('change')); })()").await;
+        page.wait(
+            "the mark is gone",
+            "document.querySelector('.mark-key').hidden && !location.hash.includes('mark')",
+        )
+        .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+/// Opens a door with groups of nodes in its configuration.
+fn open_grouped(cluster: &Cluster) -> OpenDoor {
+    let groups = [("rack2", "node[033-064]"), ("rack1", "node[001-032]"), ("accelerated", "gpu*,node001")];
+    let groups = groups.map(|(name, nodes)| NodeGroup { name: name.into(), nodes: nodes.into() });
+    OpenDoor::open_with(cluster, SocketAddr::from(([127, 0, 0, 1], 0)), |door| door.groups = groups.into())
+}
+
+#[test]
+fn groups_of_the_configuration_are_blocks_and_a_filter_in_tiles_and_waterfall() {
+    run(async {
+        let cluster = Cluster::new(128);
+        cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
+        let door = open_grouped(&cluster);
+        let browser = Browser::start().await;
+        for (width, height) in [(1280, 900), (360, 740)] {
+            browser.look(width, height, Theme::Light).await;
+            let page = Page::open_cluster(&browser, &door.url()).await;
+            let order =
+                page.eval("['node033', 'node001', 'gpu001', 'node065'].map(n => khz.tile(n).y)").await;
+            let order: Vec<f64> = serde_json::from_value(order).unwrap();
+            assert!(order.is_sorted_by(|a, b| a < b), "in the order of the file, others last: {order:?}");
+            page.screenshot(&target_dir().join(format!("screenshots/groups-tiles-{width}.png"))).await;
+            let choose = |list: &str, group: &str| {
+                format!(
+                    "(() => {{ const g = document.querySelector('{list}'); g.value = '{group}'; g.dispatchEvent(new Event('change')); }})()"
+                )
+            };
+            page.eval(&choose("#group", "accelerated")).await;
+            assert_eq!(page.number("khz.shown").await, 5.0, "a node may be in several groups");
+            assert!(page.eval("location.hash").await.as_str().unwrap().contains("group=accelerated"));
+            page.click("#cluster .views a:nth-child(2)").await;
+            page.wait(
+                "the waterfall has the same nodes",
+                "khz.waterfall && khz.waterfall.known > 3 && khz.waterfall.shown === 5",
+            )
+            .await;
+            page.eval(&choose(".group-choice", "")).await;
+            page.wait("all of them", "khz.waterfall.shown === 128 && khz.waterfall.known > 100").await;
+            let rows =
+                page.eval("[khz.waterfall.order[0], khz.waterfall.order[32], khz.waterfall.order[64]]").await;
+            assert_eq!(rows, json!(["node033", "node001", "gpu001"]));
+            page.screenshot(&target_dir().join(format!("screenshots/groups-waterfall-{width}.png"))).await;
+            assert_clean_console(&browser).await;
+        }
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_finger_sees_a_name_before_it_opens_the_node() {
+    run(async {
+        let cluster = Cluster::new(1_024);
+        cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(360, 740, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        let (x, y) = middle(&page, "gpu003").await;
+        page.tap_at(x, y).await;
+        let tip = "document.querySelector('.tile-tip')";
+        page.wait(
+            "the name is shown",
+            &format!("!{tip}.hidden && {tip}.textContent.startsWith('gpu003  ') && {tip}.textContent.endsWith('touch again to open')"),
+        )
+        .await;
+        assert_eq!(page.eval("khz.view").await, "cluster");
+        page.screenshot(&target_dir().join("screenshots/tiles-touched.png")).await;
+        page.tap_at(x, y).await;
+        page.wait("the second touch opens it", "khz.view === 'node' && document.title.startsWith('gpu003')")
+            .await;
+        browser.close().await;
+    });
+}
+
 /// `KHZ_SCREENSHOT=docs/screenshot.png` writes `docs/cluster.png` beside it.
 #[test]
 #[ignore = "writes the screenshot of the documentation"]
@@ -489,7 +679,7 @@ fn tiles_sorted_by_value_are_in_order_as_soon_as_they_have_numbers() {
         let names = json!(cluster.names().iter().map(|name| name.as_str()).collect::<Vec<_>>());
         let order = format!(
             "{names}.map(n => khz.tile(n)).sort((a, b) => a.y - b.y || a.x - b.x) \
-             .map(t => t.down ? -2 : Number.isFinite(t.value) ? t.value : -1)"
+             .map(t => t.down ? 1e300 : Number.isFinite(t.value) ? t.value : -1)"
         );
         for metric in ["load", "memory", "cpu"] {
             // After another metric is chosen, the first frame with its numbers is in order.

@@ -1,0 +1,371 @@
+// The waterfall: all nodes and the last seconds or minutes of each, as a heat map that moves. It joins the stream of
+// steps to the picture, and knows the choices: measure, rate, order, search. It refuses to draw.
+
+import { ask } from "./ask.js";
+import { byName, fold, matcher } from "./hostlist.js";
+import { fillMeasures, linkViews } from "./measure-choice.js";
+import { addressOf, formatOf, isBinary, measureOf } from "./measures.js";
+import { NodeChoice } from "./node-choice.js";
+import { visible } from "./panel.js";
+import { TileScale } from "./tile-scale.js";
+import { TileStream } from "./tile-stream.js";
+import { count, totalsOf, writeTotals } from "./totals.js";
+import { CELL_WORDS, DOWN, KNOWN, NO_ROW, ROWS_MAX, WaterfallCells } from "./waterfall-cells.js";
+import { WaterfallLayout } from "./waterfall-layout.js";
+import { WaterfallPicture } from "./waterfall-picture.js";
+import { WaterfallPointer } from "./waterfall-pointer.js";
+
+const RATES = [1, 10, 100];
+const RATE_DEFAULT = 10;
+const SORTS = ["name", "value", "group"];
+/** The server sends no more numbers a second (`NUMBERS_A_SECOND_MAX`): beyond it only nodes that are shown are asked for. */
+const NUMBERS_A_SECOND_MAX = 65_536;
+/** A hostlist in the address of a stream: longer ones are left out, and the server says what it takes. */
+const HOSTS_MAX = 2_000;
+/** Facts and tip are written this often at most: nobody reads faster. */
+const WRITE_MS = 250;
+/** Rows that are sorted by value get their order from the first numbers, and another one this long after. */
+const SETTLED_MS = 3_000;
+/** A number counts as the newest of its node for as many steps, and as many seconds, whichever is longer. */
+const CURRENT_STEPS = 3;
+const CURRENT_SECONDS = 3;
+/** Another search is asked of the server after this pause in the typing. */
+const TYPED_MS = 400;
+/** The waterfall of a row a second begins with what the server remembers of this time. */
+const PAST_SECONDS = 600;
+/** A sentence with names is cut after this many characters. */
+const NAMES_TEXT_MAX = 300;
+/** Room below the rows for times and notes (CSS pixels), and the least that rows have. */
+const BELOW = 88;
+const ROOM_MIN = 200;
+
+export class WaterfallView {
+  /** `root` has the markup; `asked` is the address; `on` hears open(name), state, notice, name and address as in main.js. */
+  constructor(root, asked, on) {
+    this.root = root;
+    this.on = on;
+    this.groupsKnown = on.groups;
+    this.ended = new AbortController();
+    this.find = (selector) => root.querySelector(selector);
+    this.cells = new WaterfallCells();
+    this.picture = new WaterfallPicture(this.find(".fall"), this.cells, this.ended.signal);
+    this.pointer = new WaterfallPointer(this.find(".fall"), this.picture, this.cells, this.ended.signal, {
+      open: (node) => on.open(this.cells.names[node]),
+      choose: (node) => this.choice.toggle(this.cells.names[node]),
+      pause: () => this.setPaused(!this.paused),
+      text: (node, back) => this.tell(node, back),
+    });
+    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
+      changed: () => this.picture.repaint(),
+      compare: (hash) => on.go(hash),
+      notice: on.notice,
+    });
+    this.picture.choice = this.choice;
+    this.stream = new TileStream({
+      nodes: (data) => this.takeNodes(data),
+      away: (data) => this.takeAway(data),
+      steps: (data) => this.takeSteps(data),
+      notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
+      state: (state, reason) => this.takeState(state, reason),
+    });
+    /** The nodes of the stream, and all that there are. */
+    this.names = [];
+    this.all = [];
+    this.shown = [];
+    this.matches = () => true;
+    this.paused = false;
+    this.wroteAt = -Infinity;
+    on.name("Waterfall");
+    this.listen();
+    this.resized = new ResizeObserver(() => this.arrange());
+    this.resized.observe(this.find(".fall"));
+    this.ask(asked);
+    this.readNames();
+  }
+
+  close() {
+    this.ended.abort();
+    clearTimeout(this.typing);
+    this.stream.close();
+    this.resized.disconnect();
+  }
+
+  /** Colours have changed. */
+  repaint() {
+    this.picture.repaint();
+  }
+
+  listen() {
+    const { signal } = this.ended;
+    const hear = (selector, name, then) => this.find(selector).addEventListener(name, then, { signal });
+    hear(".measure", "change", (event) => this.choose({ measure: measureOf(event.target.value) }));
+    hear(".find", "input", (event) => this.setSearch(event.target.value));
+    hear(".group-choice", "change", (event) => this.setGroup(event.target.value));
+    hear(".fall-pause", "click", () => this.setPaused(!this.paused));
+    for (const button of this.root.querySelectorAll("[data-hertz]")) {
+      button.addEventListener("click", () => this.choose({ rate: Number(button.dataset.hertz) }), { signal });
+    }
+    for (const button of this.root.querySelectorAll("[data-order]")) {
+      button.addEventListener("click", () => this.setSort(button.dataset.order), { signal });
+    }
+  }
+
+  /** Shows what the address says. */
+  ask(asked) {
+    const rate = Number(asked.get("rate"));
+    const { groupsKnown } = this;
+    /** Where there are groups, they are what people know. */
+    this.sortUsual = groupsKnown.some ? "group" : "name";
+    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : this.sortUsual;
+    groupsKnown.fill(this.find(".group-choice"), asked.get("group") ?? "");
+    this.group = this.find(".group-choice").value;
+    this.search = asked.get("find") ?? "";
+    this.find(".find").value = this.search;
+    const measure = measureOf(asked.get("measure"));
+    fillMeasures(this.find(".measure"), measure, this.ended.signal);
+    this.choose({ measure, rate: RATES.includes(rate) ? rate : RATE_DEFAULT });
+  }
+
+  /** Another quantity or rate: what was known of the last one is not known of this. */
+  choose({ measure = this.measure, rate = this.rate }) {
+    this.measure = measure;
+    this.rate = rate;
+    this.scale = new TileScale(measure);
+    this.picture.scale = this.scale;
+    this.paused = false;
+    this.cells.begin([], 1);
+    this.nodes = { names: [], values: new Float64Array(0), down: new Uint8Array(0), unit: "" };
+    this.format = String;
+    this.picture.repaint();
+    this.open();
+    this.showControls();
+  }
+
+  /** Asks for all nodes, or where they are too many at this rate, for those that are searched. */
+  open() {
+    // At higher rates a server remembers nothing that nobody has asked for.
+    const past = this.rate === 1 ? PAST_SECONDS : 0;
+    this.stream.open(addressOf(this.measure, { rate: this.rate, hosts: this.hosts(), past }));
+  }
+
+  /** True if the server sends the numbers of all nodes at this rate. */
+  get isFew() {
+    return this.all.length * this.rate <= NUMBERS_A_SECOND_MAX;
+  }
+
+  hosts() {
+    if (this.isFew || (!this.search && !this.group)) return "";
+    const hosts = fold(this.all.filter(this.matcher()));
+    return hosts.length <= HOSTS_MAX ? hosts : "";
+  }
+
+  /** What the search leaves; a wrong one leaves what the last right one did. */
+  matcher() {
+    const problem = this.find(".fall-problem");
+    problem.textContent = "";
+    try {
+      this.matches = matcher(this.search);
+    } catch (error) {
+      problem.textContent = visible(error.message);
+    }
+    const inGroup = this.groupsKnown.matcher(this.group);
+    return (name) => inGroup(name) && this.matches(name);
+  }
+
+  /** Which nodes there are: the stream may have only some of them. */
+  async readNames() {
+    try {
+      const { nodes, period_ns_min: periodMin } = await ask("khz/v1/nodes?brief=1", this.ended.signal);
+      this.all = nodes;
+      // A reader may be allowed less.
+      for (const button of this.root.querySelectorAll("[data-hertz]")) button.disabled = 1e9 / Number(button.dataset.hertz) < periodMin;
+      if (!this.isFew && (this.search || this.group)) this.open();
+    } catch {
+      // The stream says what is wrong.
+    }
+  }
+
+  setSort(sort) {
+    this.sort = sort;
+    this.arrange();
+    this.showControls();
+  }
+
+  setGroup(group) {
+    this.group = group;
+    this.setSearch(this.search);
+  }
+
+  setSearch(text) {
+    this.search = text;
+    this.arrange();
+    this.showControls();
+    if (this.isFew) return;
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.open(), TYPED_MS);
+  }
+
+  /** Stands still, or goes on; what passes meanwhile was not received. */
+  setPaused(paused) {
+    this.paused = paused;
+    if (paused) {
+      this.stream.close();
+      this.on.state("paused");
+    } else {
+      this.open();
+    }
+    this.showControls();
+  }
+
+  showControls() {
+    const press = (button, isPressed) => button.setAttribute("aria-pressed", String(isPressed));
+    for (const button of this.root.querySelectorAll("[data-hertz]")) press(button, Number(button.dataset.hertz) === this.rate);
+    for (const button of this.root.querySelectorAll("[data-order]")) press(button, button.dataset.order === this.sort);
+    const pause = this.find(".fall-pause");
+    press(pause, this.paused);
+    pause.textContent = this.paused ? "Resume" : "Pause";
+    const hash = new URLSearchParams({ view: "waterfall", measure: this.measure.id, rate: this.rate });
+    if (this.sort !== this.sortUsual) hash.set("sort", this.sort);
+    if (this.group) hash.set("group", this.group);
+    if (this.search) hash.set("find", this.search);
+    this.on.address(hash.toString());
+    linkViews(this.find(".views"), "waterfall", { measure: this.measure, find: this.search, group: this.group });
+  }
+
+  takeNodes({ nodes, unit, period_ns: periodNs }) {
+    const isSame = nodes.length === this.names.length && nodes.every((name, at) => name === this.names[at]);
+    this.cells.begin(nodes, periodNs);
+    this.names = nodes;
+    this.nodes = { names: nodes, unit, values: new Float64Array(nodes.length).fill(NaN), down: new Uint8Array(nodes.length) };
+    this.format = formatOf(unit);
+    this.begunAt = performance.now();
+    if (!isSame) this.pointer.clear();
+    this.arrange();
+  }
+
+  takeAway(data) {
+    this.cells.takeAway(data);
+  }
+
+  takeSteps(data) {
+    const now = performance.now();
+    this.cells.take(data);
+    this.picture.refresh();
+    if (now - this.wroteAt < WRITE_MS) return;
+    this.wroteAt = now;
+    this.readNewest();
+    const { top } = this.scale;
+    this.scale.fit(this.nodes.values, isBinary(this.nodes.unit), now);
+    if (this.scale.top !== top) this.picture.repaint();
+    if (this.sort === "value" && now - this.begunAt < SETTLED_MS) this.arrange();
+    this.write();
+  }
+
+  /** The newest number of every node, for scale and facts. */
+  readNewest() {
+    const { cells, nodes } = this;
+    const steps = Math.max(CURRENT_STEPS, Math.ceil(CURRENT_SECONDS / cells.periodSeconds));
+    for (let at = 0; at < cells.count; at++) {
+      nodes.values[at] = cells.current(at, steps);
+      nodes.down[at] = cells.away[at] === NO_ROW ? 0 : cells.away[at] - DOWN + 1;
+    }
+  }
+
+  takeState(state, reason) {
+    // Numbers that nobody renews are no longer what is now.
+    if (state === "waiting") this.nodes.values.fill(NaN);
+    this.isCurrent = state === "live";
+    this.on.state(state, reason);
+    if (state === "waiting") this.write();
+  }
+
+  /** Which rows are shown, and in which order. */
+  arrange() {
+    const { names } = this;
+    const matches = this.matcher();
+    this.shown = [];
+    for (let at = 0; at < names.length; at++) if (matches(names[at])) this.shown.push(at);
+    const rows = this.shown.filter((at) => at < ROWS_MAX);
+    const frame = this.find(".fall");
+    const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - BELOW;
+    this.picture.arrange(new WaterfallLayout(this.groups(rows), Math.max(room, ROOM_MIN)));
+    this.pointer.mark();
+    this.write();
+  }
+
+  groups(rows) {
+    const { names, cells } = this;
+    if (this.sort === "group") return this.groupsKnown.blocks(names, rows);
+    if (this.sort === "name") return [{ label: "", nodes: rows.sort((a, b) => byName(names[a], names[b])) }];
+    const means = new Map(rows.map((at) => [at, cells.mean(at, this.picture.shown)]));
+    const rank = (at) => (Number.isNaN(means.get(at)) ? -Infinity : means.get(at));
+    // Infinity minus itself is no order: those without numbers keep that of their names.
+    return [{ label: "", nodes: rows.sort((a, b) => (rank(a) === rank(b) ? a - b : rank(b) - rank(a))) }];
+  }
+
+  write() {
+    const facts = totalsOf(this.nodes, this.shown);
+    this.facts = facts;
+    writeTotals(this.nodes, this.shown.length, facts, this.isCurrent, this.format);
+    this.writeLegend(facts);
+    this.writeTimes();
+    this.writeNote();
+    this.pointer.write();
+    const label = `${count(this.shown.length)} nodes over time by ${this.measure.label}: ${this.isCurrent ? count(facts.gone[0].length) : "nobody knows how many"} down, ${count(facts.unknown)} unknown`;
+    const { canvas } = this.picture;
+    if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
+  }
+
+  writeLegend() {
+    const marks = this.root.querySelectorAll(".scale-marks span");
+    [0, this.scale.top / 2, this.scale.top].forEach((value, i) => {
+      const round = this.format(value).replace(/\.0+(?=\D|$)/, "");
+      put(marks[i], this.nodes.unit ? `${round}${i === 2 && this.scale.beyond ? " or more" : ""}` : "");
+    });
+  }
+
+  /** How long ago the left edge, the middle and the right edge are. */
+  writeTimes() {
+    const seconds = this.picture.shown * this.cells.periodSeconds;
+    const text = (s) => (s >= 120 ? `−${(s / 60).toFixed(1).replace(/\.0$/, "")} min` : `−${s.toFixed(s < 20 ? 1 : 0)} s`);
+    const [left, middle, right] = this.root.querySelectorAll(".times span");
+    put(left, this.nodes.unit ? text(seconds) : "");
+    put(middle, this.nodes.unit ? text(seconds / 2) : "");
+    put(right, this.paused ? "paused" : "now");
+  }
+
+  /** What the picture does not show, and why. */
+  writeNote() {
+    const cut = (text) => (text.length > NAMES_TEXT_MAX ? `${text.slice(0, NAMES_TEXT_MAX)}…` : text);
+    const notes = [];
+    const { astray } = this.cells;
+    if (this.names.length > 0 && this.shown.length === 0) notes.push("No node has such a name.");
+    if (this.names.length > ROWS_MAX) notes.push(`Only the first ${count(ROWS_MAX)} of ${count(this.names.length)} nodes have a row.`);
+    if (astray.size > 0) {
+      notes.push(`The clocks of some nodes are wrong, and their rows cannot be placed: ${cut(fold([...astray].map((at) => this.names[at])))}.`);
+    }
+    put(this.find(".fall-note"), notes.join(" "));
+  }
+
+  /** Node, time and value of a cell, as words. */
+  tell(node, back) {
+    const { cells } = this;
+    const step = cells.edge - back;
+    const { state, value } = cells.cell(node, step);
+    const time = new Date(step * cells.periodSeconds * 1e3);
+    const millis = this.rate > 1 ? `.${String(time.getMilliseconds()).padStart(3, "0").slice(0, this.rate > 10 ? 2 : 1)}` : "";
+    return `${cells.names[node]}  ${time.toLocaleTimeString("en-GB")}${millis}  ${state === KNOWN ? this.format(value) : CELL_WORDS[state]}`;
+  }
+
+  /** For tests: the state and the number of a node's newest step but `back`, and where they are on the canvas. */
+  cell(name, back = 0) {
+    const node = this.cells.names.indexOf(name);
+    if (node < 0 || node >= this.cells.count) return null;
+    const found = this.cells.cell(node, this.cells.edge - back);
+    return { ...found, word: CELL_WORDS[found.state], ...this.picture.place({ node, back }) };
+  }
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

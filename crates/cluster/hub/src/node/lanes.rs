@@ -123,7 +123,7 @@ impl Lanes {
         if let Some(at) = self.present.iter().position(|lane| lane.name == name) {
             let lane = &mut self.present[at];
             if lane.epoch == epoch {
-                lane.period = period;
+                lane.set_period(period);
                 let id = lane.id;
                 self.set_number(number, id);
                 return Some(id);
@@ -144,7 +144,7 @@ impl Lanes {
             }
             if let Some(mut lane) = back {
                 lane.goes_on_after(before);
-                lane.period = period;
+                lane.set_period(period);
                 let id = lane.id;
                 self.present.push(lane);
                 self.set_number(number, id);

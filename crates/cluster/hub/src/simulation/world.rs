@@ -434,7 +434,7 @@ impl World {
         let (now, wall, random) = (self.now, self.now.0 as i64, &mut self.random);
         let agent = &mut self.agents[at];
         if let Some((_, base)) = agent.starts_at.take_if(|(due, _)| *due <= now) {
-            agent.node.start_at(base, self.seed % 3 == 0, now);
+            agent.node.start_at(base, self.seed.is_multiple_of(3), now);
         }
         if agent.starts_at.is_some() {
             return;

@@ -296,6 +296,16 @@ impl Cluster {
         forgotten
     }
 
+    /// Forgets a node of which nobody knows any more.
+    pub(crate) fn forget_node(&self, node: &Arc<SharedNode>) {
+        self.change(|known| known.remove(&node.name));
+        if node.lock().link().is_up() {
+            return self.keep(node);
+        }
+        node.lock().texts().0.forgotten();
+        self.stir();
+    }
+
     /// A node has connected: its name belongs to it, even if the cluster forgot the name a moment ago.
     pub(crate) fn keep(&self, node: &Arc<SharedNode>) {
         if self.node(&node.name).is_some_and(|known| Arc::ptr_eq(&known, node)) {

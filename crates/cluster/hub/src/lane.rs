@@ -103,6 +103,8 @@ pub(crate) struct Lane {
     pub name: String,
     pub epoch: u64,
     pub period: Nanos,
+    /// The shortest period that it had here: at its CPU ceiling a node makes a fast lane slower for a while.
+    fastest: Nanos,
     /// The number of the next row when the lane was last offered.
     pub next_offered: u64,
     schemas: Generations,
@@ -147,6 +149,7 @@ impl Lane {
             name: name.to_owned(),
             epoch,
             period,
+            fastest: period,
             next_offered: 0,
             schemas: Generations::default(),
             open: None,
@@ -167,6 +170,16 @@ impl Lane {
             alive: false,
             is_fed: false,
         }
+    }
+
+    /// Time between two rows, as the node said last.
+    pub fn set_period(&mut self, period: Nanos) {
+        (self.period, self.fastest) = (period, self.fastest.min(period));
+    }
+
+    /// Time between two rows where nothing slows the node down, as far as this hub knows.
+    pub fn fastest(&self) -> Nanos {
+        self.fastest
     }
 
     /// A lane that goes on after other epochs, which have counted this.
@@ -327,7 +340,7 @@ impl Lane {
         self.late.began(header.first_row);
         let mut buffer = self.put_open_away(keep, header.first_row);
         buffer.clear();
-        self.period = header.period;
+        self.set_period(header.period);
         self.open = Some(Open { header, schema, bytes: buffer, scanner: RowScanner::new(), ended: false });
         self.append_bytes(bytes)
     }

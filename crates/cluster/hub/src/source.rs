@@ -313,10 +313,16 @@ impl Reader for NodesBelow {
             return;
         }
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
-        let before = before.into_iter().map(|(name, listed)| (name, listed.node));
-        for (name, node) in before.chain(self.unconfirmed.drain()) {
-            if !self.listed.contains_key(&name) {
-                node.lock().link_mut().forget_report(self.number);
+        // What a hub has listed on this connection, and lists no more, it was made to forget.
+        let before = before.into_iter().map(|(name, listed)| (name, listed.node, true));
+        let unconfirmed = self.unconfirmed.drain().map(|(name, node)| (name, node, false));
+        for (name, node, is_certain) in before.chain(unconfirmed) {
+            if self.listed.contains_key(&name) {
+                continue;
+            }
+            let is_over = node.lock().link_mut().forget_report(self.number, is_certain);
+            if is_over {
+                self.here.cluster.forget_node(&node);
             }
         }
     }
@@ -379,7 +385,7 @@ impl Drop for NodesBelow {
         }
         self.lose();
         for (_, node) in self.unconfirmed.drain() {
-            node.lock().link_mut().forget_report(self.number);
+            node.lock().link_mut().forget_report(self.number, false);
         }
     }
 }

@@ -1,13 +1,18 @@
 //! One lane at its receiver: puts blocks together again, checks them, shows each row as it comes and each complete
 //! block once, and remembers which rows are settled, across connections.
 
-use khz_block::{Decoder, HEADER_BYTES, Header, Step};
-use khz_model::Nanos;
+use std::borrow::Cow;
+
+use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, Step};
+use khz_model::{Nanos, Stamp};
 
 use crate::error::Reject;
 use crate::limits::{BLOCK_MAX, GENERATIONS_MAX, HAVE_MAX};
 use crate::message::{End, LaneOffer, Want};
 use crate::ranges::Ranges;
+
+/// Two times whose clocks are further apart than this, ns, are not of one boot of the node, or its clock was set.
+const SAME_BOOT_MAX: u64 = 1_000_000_000;
 
 /// Takes the rows of one lane.
 pub trait RowSink {
@@ -44,6 +49,28 @@ pub struct Intake {
     past: Vec<u8>,
     /// Rows that came more than once.
     repeated: u64,
+    /// When the newest row that came in its order was gathered.
+    newest: Option<Stamp>,
+    /// How far the receiver's clock is ahead of that, if the row that was passed on fastest took no time.
+    ahead: Option<u64>,
+    /// Rows that were gathered until then came in another lane.
+    floor: Option<Floor>,
+}
+
+/// Until when the rows of another lane came.
+#[derive(Clone, Copy, Debug)]
+struct Floor {
+    newest: Stamp,
+    /// Who has those rows does not lack the rows of this lane.
+    is_no_loss: bool,
+}
+
+impl Floor {
+    /// True for a row of the same time. After a reboot the node's clock begins again.
+    fn is_above(&self, stamp: Stamp) -> bool {
+        let is_one_boot = stamp.real_offset.abs_diff(self.newest.real_offset) < SAME_BOOT_MAX;
+        is_one_boot && stamp.boot <= self.newest.boot
+    }
 }
 
 impl Intake {
@@ -54,7 +81,11 @@ impl Intake {
 
     /// The same rows in a lane of another epoch.
     pub fn under(self, epoch: u64) -> Self {
-        if epoch == self.epoch { self } else { Intake { settled: self.settled, ..Intake::new(epoch) } }
+        if epoch == self.epoch {
+            return self;
+        }
+        let Intake { settled, newest, ahead, floor, .. } = self;
+        Intake { settled, newest, ahead, floor, ..Intake::new(epoch) }
     }
 
     /// The Want for the rows that are missing of a lane that is offered.
@@ -84,6 +115,34 @@ impl Intake {
         let newest = offer.next_row.saturating_sub(1);
         let from_row = if self.has_rows() { self.settled.end() } else { from.unwrap_or(newest) };
         Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
+    }
+
+    /// Rows have come in their order at this time.
+    pub fn came(&mut self, now: Nanos) {
+        let Some(newest) = self.newest else { return };
+        let ahead = now.0.wrapping_sub(newest.boot.0);
+        // The clocks are those of two machines: either may be ahead.
+        let is_less = |least: u64| (ahead.wrapping_sub(least) as i64) < 0;
+        if self.ahead.is_none_or(is_less) {
+            self.ahead = Some(ahead);
+        }
+    }
+
+    /// When its newest row was gathered, on the receiver's clock. It may have come much later, if a hub between stood still.
+    pub fn ended(&self) -> Option<Nanos> {
+        let (newest, ahead) = self.newest.zip(self.ahead)?;
+        Some(Nanos(newest.boot.0.wrapping_add(ahead)))
+    }
+
+    /// When its newest row was gathered, on the node's clocks.
+    pub fn newest(&self) -> Option<Stamp> {
+        self.newest
+    }
+
+    /// Rows that were gathered until then came in another lane: those of this lane are not wanted. They are lost, unless who has the
+    /// other ones lacks nothing.
+    pub fn follows(&mut self, newest: Option<Stamp>, is_no_loss: bool) {
+        self.floor = newest.map(|newest| Floor { newest, is_no_loss });
     }
 
     /// True when a row was received, or is known to be lost.
@@ -161,7 +220,11 @@ impl Intake {
                 Ok(Step::Row(length)) => {
                     open.done += length;
                     open.rows += 1;
-                    sink.row(open.decoder.next_row() - 1, &open.decoder);
+                    let stamp = open.decoder.stamp();
+                    if !self.floor.is_some_and(|floor| floor.is_above(stamp)) {
+                        self.newest = Some(stamp);
+                        sink.row(open.decoder.next_row() - 1, &open.decoder);
+                    }
                 }
                 Ok(Step::Incomplete) => return Ok(()),
                 Err(error) => return Err(Reject::protocol(format!("a damaged row: {error}"))),
@@ -180,8 +243,8 @@ impl Intake {
         let Some(mut header) = head else { return Err(Reject::protocol("a block without its header")) };
         header.closed = Some((end.rows, end.bytes, end.crc));
         open.bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        if self.is_news(&open.bytes, sink)? {
-            sink.block(&open.bytes);
+        if let Some(bytes) = self.news(&open.bytes, sink)? {
+            sink.block(&bytes);
         }
         Ok(())
     }
@@ -203,19 +266,45 @@ impl Intake {
     }
 
     fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
-        if self.is_news(bytes, sink)? {
-            sink.past(bytes);
+        if let Some(bytes) = self.news(bytes, sink)? {
+            sink.past(&bytes);
         }
         Ok(())
     }
 
-    /// Settles the rows of a closed block. `true`: some of them are new.
-    fn is_news(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Reject> {
-        let (first_row, rows) = check(bytes)?;
+    /// Settles the rows of a closed block. Returns those that did not come in another lane, if some of them are new.
+    fn news<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        sink: &mut impl RowSink,
+    ) -> Result<Option<Cow<'a, [u8]>>, Reject> {
+        let (first_row, rows, stamp) = check(bytes)?;
         let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
+        let bytes = match self.floor {
+            Some(floor) if floor.is_above(stamp) => match after(bytes, |stamp| floor.is_above(stamp)) {
+                Some((from, rest)) => {
+                    self.drop_rows(first_row, from, floor, sink);
+                    Cow::Owned(rest)
+                }
+                None => {
+                    self.drop_rows(first_row, end, floor, sink);
+                    return Ok(None);
+                }
+            },
+            _ => Cow::Borrowed(bytes),
+        };
         let new = self.settle(first_row, end, sink);
-        self.repeated += rows - new;
-        Ok(new > 0)
+        self.repeated += rows.saturating_sub(new);
+        Ok((new > 0).then_some(bytes))
+    }
+
+    /// These rows are not wanted.
+    fn drop_rows(&mut self, from: u64, to: u64, floor: Floor, sink: &mut impl RowSink) {
+        // Of a lane that is new here the first row that is wanted comes later.
+        match self.has_rows() && !floor.is_no_loss {
+            true => self.lost(from, to, sink),
+            false => _ = self.settle(from, to, sink),
+        }
     }
 
     /// These rows were received or lost. Returns how many of them are new. A hole for which there is no room is lost.
@@ -262,7 +351,7 @@ impl Intake {
         header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
         bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
         // Rows that were decoded always make a sound block.
-        if self.is_news(&bytes, sink) == Ok(true) {
+        if let Ok(Some(bytes)) = self.news(&bytes, sink) {
             sink.block(&bytes);
         }
     }
@@ -274,8 +363,8 @@ impl Intake {
     }
 }
 
-/// First row and number of rows of a closed block whose checksum is right.
-fn check(bytes: &[u8]) -> Result<(u64, u64), Reject> {
+/// First row and number of rows of a closed block whose checksum is right, and when its first row was gathered.
+fn check(bytes: &[u8]) -> Result<(u64, u64, Stamp), Reject> {
     let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
     let Some(header) = header else { return Err(Reject::protocol("a closed block without a header")) };
     let Some((rows, length, crc)) = header.closed else {
@@ -285,7 +374,38 @@ fn check(bytes: &[u8]) -> Result<(u64, u64), Reject> {
     if body.len() != length as usize || crc32fast::hash(body) != crc {
         return Err(Reject::protocol("a block whose checksum is wrong"));
     }
-    Ok((header.first_row, rows.into()))
+    Ok((header.first_row, rows.into(), header.stamp))
+}
+
+/// The rows of a closed block after those of which this is true, as a closed block, with the number of the first; `None`: none.
+fn after(bytes: &[u8], is_left_out: impl Fn(Stamp) -> bool) -> Option<(u64, Vec<u8>)> {
+    let header = Header::from_bytes(bytes.first_chunk()?, 0).ok()?;
+    let (mut decoder, mut encoder) = (Decoder::new(), None::<(u64, Encoder)>);
+    let (mut rest, mut out) = (bytes, Vec::new());
+    while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(rest) {
+        rest = &rest[length..];
+        let stamp = decoder.stamp();
+        if matches!(step, Step::Header(_)) || encoder.is_none() && is_left_out(stamp) {
+            continue;
+        }
+        let reading = |slot: usize| (decoder.states()[slot], decoder.values()[slot]);
+        match &mut encoder {
+            Some((_, encoder)) => {
+                let changed = decoder.changed().iter().map(|&slot| slot as usize);
+                encoder.delta_row(stamp, changed, reading, &mut out);
+            }
+            None => {
+                let first = decoder.next_row().checked_sub(1)?;
+                let mut begun = Encoder::new(header.lane, header.generation, header.period);
+                begun.resume(first, header.generation);
+                begun.key_row(stamp, decoder.slots(), reading, &mut out);
+                encoder = Some((first, begun));
+            }
+        }
+    }
+    let (first, mut encoder) = encoder?;
+    out[..HEADER_BYTES].copy_from_slice(&encoder.close()?.to_bytes());
+    Some((first, out))
 }
 
 #[cfg(test)]

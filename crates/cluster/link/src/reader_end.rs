@@ -154,8 +154,6 @@ struct Followed {
     interest: u32,
     intake: Intake,
     period: Nanos,
-    /// See [`LaneOffer::stands_in`].
-    stands_in: bool,
     /// When something came of it last.
     heard: Nanos,
 }
@@ -171,20 +169,27 @@ struct Kept {
 /// Lanes of one node and name that have ended.
 #[derive(Debug, Default)]
 struct Left {
-    /// When the last row came.
+    /// When the newest row was gathered: a hub may have been away since, while the lane that takes their place began.
     at: Nanos,
+    /// The same on the node's clocks.
+    newest: Option<Stamp>,
     /// Their epochs, the last one at the end.
     epochs: Vec<u64>,
-    /// The last one stood in for a faster lane.
-    stood_in: bool,
+}
+
+/// A subscription.
+#[derive(Clone, Copy, Debug)]
+struct Subscribed {
+    since: Nanos,
+    is_to_channel: bool,
 }
 
 /// Epochs of one node and name that are remembered: a lane has one at its hub and one above it, and restarts bring others.
 const EPOCHS_MAX: usize = 8;
 
 impl Left {
-    fn leave(&mut self, epoch: u64, stood_in: bool, now: Nanos) {
-        (self.at, self.stood_in) = (now, stood_in);
+    fn leave(&mut self, epoch: u64, newest: Option<Stamp>, ended: Nanos) {
+        (self.at, self.newest) = (ended, newest);
         self.epochs.retain(|&known| known != epoch);
         if self.epochs.len() == EPOCHS_MAX {
             self.epochs.remove(0);
@@ -207,8 +212,8 @@ pub struct ReaderEnd {
     lanes: HashMap<u32, Followed>,
     /// Subscriptions of lanes that the hub has ended on this connection, and how many lanes these were.
     ended: HashMap<u32, u64>,
-    /// Since when there is each subscription, on whatever connection.
-    subscribed: HashMap<u32, Nanos>,
+    /// The subscriptions, on whatever connection.
+    subscribed: HashMap<u32, Subscribed>,
     kept: HashMap<LaneKey, Kept>,
     /// The lanes of this node and name that have ended, whatever their epochs.
     left: HashMap<(String, String), Left>,
@@ -349,23 +354,41 @@ impl ReaderEnd {
             Some(_) => Intake::new(key.epoch),
             None => self.take_kept(&key),
         };
-        if self.changes_rate(&key, offer) {
-            // The rows of the time between came once, at the other rate.
+        if let Some(left) = self.replaced(&key, offer.interest) {
+            // The rows of the time between came once, in the other lane.
+            let until = match sink.wants_missed() {
+                true => {
+                    intake.follows(left.newest, offer.stands_in);
+                    offer.next_row.saturating_sub(self.ticks_since(left, offer.period))
+                }
+                false => offer.next_row,
+            };
             match offer.stands_in {
-                true => intake.skip(offer.next_row),
-                false => intake.give_up(offer.next_row, &mut Named(&key, sink)),
+                true => intake.skip(until),
+                false => intake.give_up(until, &mut Named(&key, sink)),
             }
         }
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
-        let (interest, period, stands_in, heard) = (offer.interest, offer.period, offer.stands_in, self.now);
-        self.lanes.insert(offer.lane, Followed { key, interest, intake, period, stands_in, heard });
+        let (interest, period, heard) = (offer.interest, offer.period, self.now);
+        self.lanes.insert(offer.lane, Followed { key, interest, intake, period, heard });
         Ok(())
     }
 
-    /// True for a lane that follows one which stood in for it, and for one that stands in for the lane before.
-    fn changes_rate(&self, key: &LaneKey, offer: &LaneOffer<'_>) -> bool {
-        let left = self.left.get(&(key.node.clone(), key.name.clone()));
-        left.is_some_and(|left| left.stood_in != offer.stands_in)
+    /// The lane of the same node and subscription that was there last, if it had other rows than this one. Of a channel another lane has
+    /// rows of its own, whenever they were gathered.
+    fn replaced(&self, key: &LaneKey, interest: u32) -> Option<&Left> {
+        if self.subscribed.get(&interest).is_some_and(|subscribed| subscribed.is_to_channel) {
+            return None;
+        }
+        let left = self.left.get(&(key.node.clone(), key.name.clone()))?;
+        let is_same = left.epochs.last().is_some_and(|&epoch| have_same_rows(epoch, key.epoch));
+        (!is_same).then_some(left)
+    }
+
+    /// How many rows of this period there may be since then.
+    fn ticks_since(&self, left: &Left, period: Nanos) -> u64 {
+        let since = self.now.since(left.at).0 + OVERLAP.0;
+        since.checked_div(period.0).map_or(u64::MAX, |rows| rows + 1)
     }
 
     /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
@@ -399,11 +422,8 @@ impl ReaderEnd {
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
-                Some(left) if left.stood_in != offer.stands_in => {
-                    Want { span: Nanos(u64::MAX), ..intake.want_new(offer, Some(offer.next_row), prompt) }
-                }
                 Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
-                None => match self.subscribed.get(&offer.interest).map(|since| self.now.since(*since)) {
+                None => match self.subscribed.get(&offer.interest).map(|known| self.now.since(known.since)) {
                     Some(ago) if ago > OFFERED_LATE => intake.want(offer, ago, prompt),
                     _ => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, from, prompt) },
                 },
@@ -428,8 +448,14 @@ impl ReaderEnd {
                     sink.schema(key, generation, offset + known as u64, &bytes[known..]);
                 }
             }
-            Frame::Block { bytes, .. } => intake.begin(bytes, &mut named)?,
-            Frame::Rows { bytes, .. } => intake.rows(bytes, &mut named)?,
+            Frame::Block { bytes, .. } => {
+                intake.begin(bytes, &mut named)?;
+                intake.came(self.now);
+            }
+            Frame::Rows { bytes, .. } => {
+                intake.rows(bytes, &mut named)?;
+                intake.came(self.now);
+            }
             Frame::End(end) => intake.end(end, &mut named)?,
             Frame::Past { last, bytes, .. } => intake.past(*last, bytes, &mut named)?,
             Frame::Lost { from, to, .. } => intake.lost(*from, *to, &mut named),
@@ -445,14 +471,17 @@ impl ReaderEnd {
     }
 
     fn leave_lane(&mut self, lane: u32) {
-        let Some(Followed { key, mut intake, stands_in, .. }) = self.lanes.remove(&lane) else { return };
+        let Some(followed) = self.lanes.remove(&lane) else { return };
+        let Followed { key, mut intake, heard, .. } = followed;
+        let ended = intake.ended().unwrap_or(heard);
         intake.cut();
         // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
         if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
-            self.left
-                .entry((key.node.clone(), key.name.clone()))
-                .or_default()
-                .leave(key.epoch, stands_in, self.now);
+            self.left.entry((key.node.clone(), key.name.clone())).or_default().leave(
+                key.epoch,
+                intake.newest(),
+                ended,
+            );
             self.kept.insert(key, Kept { intake, left: self.now });
         }
     }
@@ -546,7 +575,8 @@ impl ReaderEnd {
 
     /// Sends a subscription; with a channel only to a hub that knows channels.
     pub fn ask<P: AsRef<str>>(&mut self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
-        self.subscribed.entry(ask.number).or_insert(self.now);
+        let is_to_channel = ask.channel.is_some();
+        self.subscribed.entry(ask.number).or_insert(Subscribed { since: self.now, is_to_channel });
         ask.put(out);
     }
 

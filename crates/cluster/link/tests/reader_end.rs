@@ -81,7 +81,18 @@ fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
 
 /// The offer of a lane of this epoch, with the row that comes next.
 fn offer_of(name: &str, lane: u32, (epoch, next_row): (u64, u64), stands_in: bool, out: &mut Vec<u8>) {
-    let (node, generation, period) = ("n7", 1, Nanos(1_000));
+    offer_at(name, lane, (epoch, Nanos(1_000), next_row), stands_in, out);
+}
+
+/// The same of a lane with this time between two rows.
+fn offer_at(
+    name: &str,
+    lane: u32,
+    (epoch, period, next_row): (u64, Nanos, u64),
+    stands_in: bool,
+    out: &mut Vec<u8>,
+) {
+    let (node, generation) = ("n7", 1);
     let (oldest_row, schema_bytes, schema_hash) = (0, 10, [0; 16]);
     let interest = 1;
     LaneOffer {
@@ -284,30 +295,74 @@ fn a_reader_that_wants_missed_rows_names_those_that_it_has_with_those_of_an_open
     assert_eq!(sink.0.0[2..], ["lost 3..8"], "what is here is not lost");
 }
 
+/// A closed block of rows from this one on, this far apart.
+fn block_of(first: u64, rows: u64, period: Nanos) -> Vec<u8> {
+    let (mut encoder, mut bytes) = (Encoder::new(1, 1, period), Vec::new());
+    encoder.resume(first, 1);
+    for row in first..first + rows {
+        let stamp = Stamp { boot: Nanos(row * period.0), real_offset: 7 };
+        match row == first {
+            true => encoder.key_row(stamp, 1, |_| (0, row), &mut bytes),
+            false => encoder.delta_row(stamp, 0..1, |_| (0, row), &mut bytes),
+        }
+    }
+    let header = encoder.close().expect("an open block");
+    bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    bytes
+}
+
 #[test]
 fn rows_that_stood_in_for_faster_ones_and_those_come_each_for_its_own_time() {
-    const FAST: u64 = 5;
-    const SLOW: u64 = 6;
+    const FAST: (u64, Nanos) = (5, Nanos::from_millis(100));
+    const SLOW: (u64, Nanos) = (6, Nanos::SECOND);
     let (mut end, mut sink) = (reader(), All::default());
-    let block = &blocks()[0];
-    // On each connection there is one of both lanes, with two rows.
-    for (time, epoch, next_row, want, notes) in [
-        (0, FAST, 4, "Want from 3 have []", &["block 0 Some(2)"][..]),
-        (10, SLOW, 40, "Want from 40 have []", &["block 0 Some(2)"]),
-        (20, FAST, 9, "Want from 9 have []", &["lost 2..9"]),
-        (30, SLOW, 50, "Want from 50 have []", &[]),
-        (40, SLOW, 52, "Want from 50 have []", &[]),
+    // On each connection there is one of both lanes; some rows that it had before come live, and some as missed ones.
+    for ((epoch, period), (first, rows), next_row, want, notes) in [
+        (FAST, (10, 2), 11, "Want from 10 have []", &["block 10 Some(2)"][..]),
+        (SLOW, (1, 3), 2, "Want from 0 have []", &["block 2 Some(2)"]),
+        // 3 s are over. Rows of more than 2 s before are not wanted any more.
+        (
+            FAST,
+            (28, 8),
+            42,
+            "Want from 10 have [(10, 16)]",
+            &["lost 12..16", "lost 28..31", "block 31 Some(5)"],
+        ),
+        // The hub has just started: it knows fewer rows than the reader.
+        (SLOW, (3, 3), 2, "Want from 1 have [(1, 4)]", &["block 4 Some(2)"]),
+        (FAST, (49, 2), 51, "Want from 10 have [(10, 36)]", &["lost 16..28", "lost 49..51"]),
+        (FAST, (51, 2), 52, "Want from 10 have [(10, 36), (49, 51)]", &["block 51 Some(2)"]),
     ] {
-        end.reconnected(Nanos(time));
+        let now = Nanos((first + rows - 1) * period.0);
+        end.reconnected(now);
         let (mut said, mut out) = (Vec::new(), Vec::new());
         welcome(&mut said);
-        offer_of("interest1", 1, (epoch, next_row), epoch == SLOW, &mut said);
-        with(frame::kind::BLOCK, block, &mut said);
-        end_of(block).put(&mut said);
-        end.receive(&said, Nanos(time + 1), 1, &mut sink, &mut out).expect("a good hub");
-        assert_eq!(names(&out)[1..], [want], "at {time}");
-        assert_eq!(std::mem::take(&mut sink.0.0), notes, "at {time}");
+        offer_at("interest1", 1, (epoch, period, next_row), epoch == SLOW.0, &mut said);
+        let block = block_of(first, rows, period);
+        with(frame::kind::BLOCK, &block, &mut said);
+        end_of(&block).put(&mut said);
+        end.receive(&said, now, 1, &mut sink, &mut out).expect("a good hub");
+        assert_eq!(names(&out)[1..], [want], "at {now}");
+        assert_eq!(std::mem::take(&mut sink.0.0), notes, "at {now}");
     }
+}
+
+#[test]
+fn after_a_reboot_the_clock_of_the_node_says_nothing_of_the_lane_before() {
+    let (mut end, mut sink) = (reader(), All::default());
+    for (epoch, first, uptime) in [(5, 1_000, 7), (6, 3, 2_000_000_000_007)] {
+        end.reconnected(Nanos(5));
+        let (mut said, mut out, mut block) = (Vec::new(), Vec::new(), block_of(first, 2, Nanos::SECOND));
+        let header = Header::from_bytes(block.first_chunk().expect("a header"), 0).expect("a header");
+        let stamp = Stamp { real_offset: uptime, ..header.stamp };
+        block[..HEADER_BYTES].copy_from_slice(&Header { stamp, ..header }.to_bytes());
+        welcome(&mut said);
+        offer_of("interest1", 1, (epoch, first + 1), false, &mut said);
+        with(frame::kind::BLOCK, &block, &mut said);
+        end_of(&block).put(&mut said);
+        end.receive(&said, Nanos(6), 1, &mut sink, &mut out).expect("a good hub");
+    }
+    assert_eq!(sink.0.0, ["block 1000 Some(2)", "block 3 Some(2)"]);
 }
 
 #[test]

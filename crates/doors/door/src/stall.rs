@@ -56,6 +56,10 @@ impl<S> Stalling<S> {
 
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
+            if self.waiting.is_none() && self.waited == Duration::ZERO {
+                // What was written until now fills the buffers: the other side need not have taken any of it.
+                self.taken = 0;
+            }
             let since = *self.waiting.get_or_insert_with(Instant::now);
             let left = self.patience.saturating_sub(self.waited);
             let end = self.end.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(since + left)));
@@ -121,6 +125,15 @@ mod tests {
         let mut socket = Stalling::new(ours, PATIENCE, 1);
         let error = socket.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_buffers_take_at_the_beginning_gives_nobody_more_time() {
+        let (ours, _theirs) = tokio::io::duplex(1 << 20);
+        let mut socket = Stalling::new(ours, PATIENCE, 64 << 10);
+        let begun = Instant::now();
+        assert!(socket.write_all(&[0; 2 << 20]).await.is_err());
+        assert_eq!(begun.elapsed(), PATIENCE);
     }
 
     /// Reads `bytes` bytes every `every`, until `whole` are read or the writer has given up. Returns whether

@@ -71,6 +71,14 @@ pub fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
     texts.iter().map(|text| Pattern::new(text).map_err(Failure::usage)).collect()
 }
 
+/// Hostlists from the command line as one. A part of a pattern that names series is no node.
+pub fn hostlist(texts: &[String]) -> Result<String, Failure> {
+    match texts.iter().find(|text| text.is_empty() || text.contains(':')) {
+        Some(text) => Err(Failure::usage(format!("'{text}' is no node: write node7, node[1-8] or web*"))),
+        None => Ok(texts.join(",")),
+    }
+}
+
 /// A hostlist from the command line. It is read as a part of a pattern, so that the error points at the place.
 pub fn hosts(text: &str) -> Result<Hostlist, Failure> {
     let pattern = Pattern::of_nodes(text).map_err(Failure::usage)?;

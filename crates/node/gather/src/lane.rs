@@ -270,6 +270,7 @@ impl Lane {
         let period = rate.map_or(Nanos(0), Rate::period);
         writer.set_started(now);
         writer.set_period(period);
+        writer.set_asked(period);
         let mut encoder = Encoder::new(reader.label().number, writer.generation(), period);
         encoder.resume(next_row, writer.generation());
         let view = LaneView {

@@ -106,9 +106,12 @@ impl Rings {
         let bytes = self.bytes(size);
         let label = self.label(number, lane);
         let Some(folder) = &self.folder else { return Ring::anonymous(bytes, label) };
-        // Rows of the base lane go to hubs, whose readers take each as one of its rate.
-        let period = (number == BASE).then(|| size.rate.period());
-        let (ring, found) = match in_file(folder, &label, bytes, period) {
+        let period = size.rate.period();
+        let open = |bytes| match number {
+            BASE => folder.leading_ring(label.clone(), bytes, period),
+            _ => folder.ring_at(label.clone(), bytes, period),
+        };
+        let (ring, found) = match in_file(folder, &label, bytes, open) {
             Err(error @ RingError::NoMemory { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!("lane {lane}: {error}: it {WITHOUT_FILE}");
@@ -189,12 +192,12 @@ fn in_file(
     folder: &Folder,
     label: &Label,
     wanted: u64,
-    period: Option<Nanos>,
+    open: impl Fn(u64) -> Result<(Ring, Found), RingError>,
 ) -> Result<(Ring, Found), RingError> {
     let lane = &label.lane;
     let mut bytes = wanted;
     loop {
-        match folder.ring_at(label.clone(), bytes, period) {
+        match open(bytes) {
             Err(error @ RingError::NoRoom { .. }) => {
                 tracing::warn!("lane {lane}: {error}");
                 // New rows are worth more than the rings that were put aside.
@@ -240,6 +243,29 @@ mod tests {
         assert_eq!(bytes(4_000, false, 1_000), 1 << 20, "sixteen rows");
         assert_eq!(bytes(40_000, false, 1_000), 4 << 20);
         assert_eq!(bytes(1, true, 1_000), 4 << 20, "labels may be long");
+    }
+
+    #[test]
+    fn with_another_base_rate_no_lane_continues_its_ring() {
+        let path = std::env::temp_dir().join(format!("khz-gather-rings-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        let epochs = |base_hz: u64| {
+            let folder = Some(Folder::lock(&path).unwrap());
+            let (machine, size) = (Machine::this(), RingSize::Bytes(ByteSize(4 << 20)));
+            let rings = Rings { folder, node: "n1".into(), machine, size };
+            [(BASE, "base", base_hz), (1, "local", 10)].map(|(number, lane, hz)| {
+                let rate = Rate::from_hz(hz).unwrap();
+                let ring = rings.of_plan(number, lane, LaneSize { part: 0.5, rate, slots: 3 }).unwrap();
+                ring.writer.set_asked(rate.period());
+                ring.reader.label().epoch
+            })
+        };
+        let first = epochs(1);
+        assert_eq!(epochs(1), first);
+        let second = epochs(10);
+        assert!(first.iter().zip(second).all(|(before, now)| *before != now), "{first:?} {second:?}");
+        assert_eq!(epochs(10), second);
+        std::fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

@@ -127,29 +127,56 @@ impl Folder {
     /// The ring of a lane: the existing one if label and size allow to continue it, or else a new one. The
     /// size is rounded down to a power of two.
     pub fn ring(&self, label: Label, bytes: u64) -> Result<(Ring, Found), RingError> {
-        self.ring_at(label, bytes, None)
+        self.open(label, bytes, |_| Ok(()), || Ok(()))
     }
 
-    /// The same, but a ring whose rows come at another period is not continued: rows of one epoch come at one rate.
-    pub fn ring_at(
+    /// The same for a lane of this period: rows of one epoch come at one rate.
+    pub fn ring_at(&self, label: Label, bytes: u64, period: Nanos) -> Result<(Ring, Found), RingError> {
+        self.open(label, bytes, |ring| at_period(ring, period), || Ok(()))
+    }
+
+    /// The same for the lane that leads: if its ring is not continued, no other ring is. Readers go from one lane to another when the
+    /// leading one has another rate, and must not get the rows of one time out of both.
+    pub fn leading_ring(&self, label: Label, bytes: u64, period: Nanos) -> Result<(Ring, Found), RingError> {
+        let name = file_name(&label.lane);
+        let put_others_aside = || {
+            let others = self.directory.names()?.into_iter().filter(|other| *other != name.as_bytes());
+            let others = others.filter_map(|other| String::from_utf8(other).ok());
+            let mut rings = others.filter(|other| other.ends_with(".ring"));
+            rings.try_for_each(|other| self.put_aside(&other))
+        };
+        self.open(label, bytes, |ring| at_period(ring, period), put_others_aside)
+    }
+
+    /// `before` is done before another ring takes the place of an existing one, and if there is none: if this process is killed
+    /// meanwhile, the next one finds the existing one and goes on here.
+    fn open(
         &self,
         label: Label,
         bytes: u64,
-        period: Option<Nanos>,
+        may_continue: impl Fn(&Ring) -> Result<(), String>,
+        before: impl Fn() -> Result<(), RingError>,
     ) -> Result<(Ring, Found), RingError> {
         let size = data_bytes(bytes, DATA_MIN);
         let name = file_name(&label.lane);
-        let found = match self.directory.file(&name)? {
-            None => Found::Nothing,
-            Some(file) => match take_up(file, &label, size).and_then(|ring| at_period(ring, period)) {
-                Ok(ring) => return Ok((ring, Found::TakenUp)),
-                Err(why) => {
-                    self.directory.rename(&name, &format!("{name}.old"))?;
-                    Found::PutAside(why)
-                }
-            },
+        let continued = |file| {
+            let ring = take_up(file, &label, size)?;
+            may_continue(&ring).map(|()| ring)
         };
+        let found = match self.directory.file(&name)?.map(continued) {
+            Some(Ok(ring)) => return Ok((ring, Found::TakenUp)),
+            Some(Err(why)) => Found::PutAside(why),
+            None => Found::Nothing,
+        };
+        before()?;
+        if matches!(found, Found::PutAside(_)) {
+            self.put_aside(&name)?;
+        }
         Ok((self.create(&name, label, size)?, found))
+    }
+
+    fn put_aside(&self, name: &str) -> Result<(), RingError> {
+        self.directory.rename(name, &format!("{name}.old"))
     }
 
     fn create(&self, name: &str, label: Label, size: u64) -> Result<Ring, RingError> {
@@ -212,14 +239,11 @@ fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
     ))
 }
 
-/// The ring, unless its rows come at another period. A ring without rows has none.
-fn at_period(ring: Ring, wanted: Option<Nanos>) -> Result<Ring, String> {
-    let period = ring.reader.period();
-    match wanted {
-        Some(wanted) if period != Nanos(0) && period != wanted => {
-            Err(format!("its rows come every {period}, not every {wanted}"))
-        }
-        _ => Ok(ring),
+/// An error if the rows of a ring come at another period. A ring without rows has none.
+fn at_period(ring: &Ring, wanted: Nanos) -> Result<(), String> {
+    match ring.reader.asked() {
+        asked if asked == wanted || asked == Nanos(0) => Ok(()),
+        asked => Err(format!("its rows come every {asked}, not every {wanted}")),
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) mod word {
     pub const PID: usize = 11;
     pub const STARTED: usize = 12;
     pub const SCHEMA_MOVES: usize = 13;
+    pub const ASKED: usize = 14;
     /// Room for words.
     pub const COUNT: usize = 16;
 }

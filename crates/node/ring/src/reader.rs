@@ -94,6 +94,14 @@ impl Reader {
         Nanos(self.word(word::PERIOD))
     }
 
+    /// The period that was asked of the lane, which may run slower for a while. In older files that is not known: it is the last one.
+    pub fn asked(&self) -> Nanos {
+        match self.word(word::ASKED) {
+            0 => self.period(),
+            asked => Nanos(asked),
+        }
+    }
+
     /// The process id of the current or last writer, in its own namespace.
     pub fn pid(&self) -> u64 {
         self.word(word::PID)

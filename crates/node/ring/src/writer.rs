@@ -177,6 +177,11 @@ impl Writer {
         self.set_word(word::PERIOD, period.0);
     }
 
+    /// Publishes the period that was asked of the lane.
+    pub fn set_asked(&self, period: Nanos) {
+        self.set_word(word::ASKED, period.0);
+    }
+
     fn set_word(&self, word: usize, value: u64) {
         self.memory.store(self.areas.word(word), value, Ordering::Release);
     }

@@ -83,21 +83,46 @@ fn another_boot_or_size_or_damage_puts_the_ring_aside_and_one_of_these_is_kept()
 }
 
 #[test]
-fn a_ring_whose_rows_come_at_another_rate_is_put_aside_where_that_matters() {
+fn a_ring_whose_rows_come_at_another_rate_is_put_aside_but_not_one_that_was_slowed_down() {
     let folder = TestFolder::new("rate");
     let locked = Folder::lock(&folder.0).unwrap();
-    let at =
-        |period: Option<u64>| locked.ring_at(label("base"), SIZE, period.map(Nanos::from_millis)).unwrap();
-    let (ring, _) = at(Some(100));
-    ring.writer.set_period(Nanos::from_millis(100));
+    let at = |period: u64| locked.ring_at(label("base"), SIZE, Nanos::from_millis(period)).unwrap();
+    let (ring, _) = at(100);
+    ring.writer.set_asked(Nanos::from_millis(100));
+    // The ceiling of the agent's CPU time.
+    ring.writer.set_period(Nanos::from_millis(200));
     drop(ring);
-    for (period, is_continued) in [(Some(100), true), (None, true), (Some(50), false)] {
+    for (period, is_continued) in [(100, true), (200, false)] {
         let (ring, found) = at(period);
         let why =
-            matches!(&found, Found::PutAside(why) if why == "its rows come every 100ms, not every 50ms");
+            matches!(&found, Found::PutAside(why) if why == "its rows come every 100ms, not every 200ms");
         assert!(if is_continued { matches!(found, Found::TakenUp) } else { why }, "{period:?}: {found:?}");
         drop(ring);
     }
+}
+
+#[test]
+fn no_ring_is_continued_where_that_of_the_leading_lane_is_not() {
+    let folder = TestFolder::new("leading");
+    let locked = Folder::lock(&folder.0).unwrap();
+    let start = |millis: u64| {
+        let period = Nanos::from_millis(millis);
+        let (base, _) = locked.leading_ring(label("base"), SIZE, period).unwrap();
+        base.writer.set_asked(period);
+        let (local, found) = locked.ring_at(label("local"), SIZE, Nanos::from_millis(100)).unwrap();
+        local.writer.set_asked(Nanos::from_millis(100));
+        (local.reader.label().epoch, matches!(found, Found::TakenUp))
+    };
+    let (first, _) = start(1_000);
+    assert_eq!(start(1_000), (first, true));
+    // Readers at 10 Hz have the local lane's rows, then those of the base lane, and then again the local lane's.
+    let (second, is_continued) = start(100);
+    assert!(!is_continued && second != first);
+    assert!(!start(1_000).1);
+    // Nobody knows at which rate the base lane ran.
+    fs::remove_file(folder.ring()).unwrap();
+    assert!(!start(1_000).1);
+    assert!(start(1_000).1);
 }
 
 #[test]

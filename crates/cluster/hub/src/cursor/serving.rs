@@ -1,5 +1,5 @@
 //! What serves a cursor: the node's base lane, thinned to the reader's rate, or a lane of its own, for which it subscribes at the node.
-//! The request and the period of the base lane decide, and nothing else: each hub decides alike, whoever came first, so that a reader
+//! The request and the rate of the base lane decide, and nothing else: each hub decides alike, whoever came first, so that a reader
 //! finds the same rows under the same numbers at each of its hubs. It follows no lane.
 
 use super::Cursor;
@@ -24,7 +24,8 @@ impl Served {
             return Served::ByOwn;
         }
         match (terms.rate, node.lanes().base()) {
-            (Some(rate), Some(base)) if rate.period() >= base.period => Served::ByBase,
+            // A node at its CPU ceiling samples slower for a while. Lanes of their own would only cost it more.
+            (Some(rate), Some(base)) if rate.period() >= base.fastest() => Served::ByBase,
             (Some(_), None) => Served::Unknown,
             _ => Served::ByOwn,
         }

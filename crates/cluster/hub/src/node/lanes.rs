@@ -123,7 +123,7 @@ impl Lanes {
         if let Some(at) = self.present.iter().position(|lane| lane.name == name) {
             let lane = &mut self.present[at];
             if lane.epoch == epoch {
-                lane.period = period;
+                lane.set_period(period);
                 let id = lane.id;
                 self.set_number(number, id);
                 return Some(id);
@@ -144,7 +144,7 @@ impl Lanes {
             }
             if let Some(mut lane) = back {
                 lane.goes_on_after(before);
-                lane.period = period;
+                lane.set_period(period);
                 let id = lane.id;
                 self.present.push(lane);
                 self.set_number(number, id);
@@ -163,7 +163,8 @@ impl Lanes {
     }
 
     /// The base lane of this epoch, for rows that come late, whoever speaks for the node now. A node that has none gets one. Of a former
-    /// epoch only rows from before the present one are missing. Returns its id.
+    /// epoch only rows of a time are missing that the present one does not have: those from before it, and those after it, if the hub
+    /// that speaks for the node has not noticed so far that the node is elsewhere. Returns its id.
     pub fn take_late(&mut self, epoch: u64, period: Nanos, stamp: Stamp) -> Option<u64> {
         let Some(base) = self.base() else {
             self.made += 1;
@@ -172,9 +173,10 @@ impl Lanes {
             self.present.push(lane);
             return Some(self.made);
         };
-        let is_before = || base.span().is_some_and(|(first, _)| stamp.real() < first);
+        let is_beside =
+            || base.span().is_some_and(|(first, last)| stamp.real() < first || last < stamp.real());
         let id = self.base_of(epoch).map(|lane| lane.id)?;
-        (id == base.id || is_before()).then_some(id)
+        (id == base.id || is_beside()).then_some(id)
     }
 
     /// A lane has one number, and a number one lane. Numbers of lanes that are gone go with them.

@@ -492,9 +492,14 @@ impl LinkState {
         true
     }
 
-    /// This source lists the node no more.
-    pub fn forget_report(&mut self, source: usize) {
+    /// This source lists the node no more. `true`: nobody is left who knows it or expects it, since only other hubs did. Those may have
+    /// started again without what they knew (`is_certain` is false): then what came through them is remembered here.
+    pub fn forget_report(&mut self, source: usize, is_certain: bool) -> bool {
         self.reports.forget(source);
+        let was_here = self.is_up() || self.caller.is_some();
+        let is_known = self.is_expected || self.reports.expect() || self.reports.remembers().is_some();
+        let is_remembered = self.connects > 0 || self.past.is_some();
+        !was_here && !is_known && (is_certain || !is_remembered)
     }
 
     /// This source is away. Its last word of the node counts until it says more.
@@ -515,8 +520,8 @@ impl LinkState {
         }
         match self.reports.expects() {
             Some(hub) => Some(format!("never seen, and expected by the setting `nodes` of hub {hub}")),
-            // Whoever expected it is away, perhaps for ever.
-            None if self.reports.expect() && !self.is_expected => None,
+            // Whoever expected it does so no more, or is away, perhaps for ever.
+            None if !self.is_expected => None,
             None => Some("never seen, and expected by the setting `nodes`".into()),
         }
     }

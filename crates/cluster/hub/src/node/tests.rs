@@ -421,7 +421,10 @@ fn what_the_roster_says_of_a_node_holds_until_it_connects() {
     };
     let mut peer = Peer::new();
     assert_eq!(peer.node.entry(NOW), None, "it was never heard");
-    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("never seen")));
+    assert_eq!(peer.node.link().must_stay(), None, "nobody expects it");
+    let mut expected = Peer::new();
+    expected.node.link_mut().expect();
+    assert!(expected.node.link().must_stay().is_some_and(|why| why.contains("never seen")));
     // A node that was up when the hub ended is down since it was last heard.
     peer.node.link_mut().remember(&entry(State::Up, 50, 20));
     assert_eq!(peer.node.entry(NOW), Some(entry(State::Down, 50, 50)));
@@ -492,7 +495,7 @@ fn of_two_hubs_that_of_the_one_counts_which_heard_the_node_last() {
         assert_eq!(hears(0, &listed(Some(11), false, false)), (false, false));
     }
     // The first hub is gone; what the second one knows is older.
-    peer.node.link_mut().forget_report(0);
+    assert!(!peer.node.link_mut().forget_report(0, true), "the second one remembers it");
     assert!(!peer.node.link_mut().reported_by(1, "hub", &listed(Some(102), true, false)));
     assert!(!peer.node.status(NOW).left);
 }
@@ -508,8 +511,11 @@ fn while_a_hub_below_is_away_a_node_that_it_expects_stays_missing_and_can_be_for
     assert_eq!(peer.node.link().must_stay(), None, "the hub may be away for ever");
     assert!(!peer.node.link_mut().reported_by(0, "below", &listed(None, false, true)), "the same as before");
     assert!(peer.node.link().must_stay().is_some());
-    peer.node.link_mut().forget_report(0);
-    assert_eq!(peer.node.status(NOW).presence(), Presence::Down, "its new list does not have the node");
+    assert!(
+        peer.node.link_mut().forget_report(0, false),
+        "its new list does not have the node: nobody knows of it"
+    );
+    assert_eq!(peer.node.link().must_stay(), None);
 }
 
 #[test]
@@ -533,6 +539,25 @@ fn a_node_that_the_other_hub_has_forgotten_can_be_forgotten_here() {
     });
     again.node.link_mut().reported_by(0, "below", &listed(None, false, true));
     assert_eq!(again.node.link().must_stay(), None);
+}
+
+#[test]
+fn a_node_that_the_other_hub_was_made_to_forget_is_forgotten_here_unless_it_was_here_itself() {
+    let told =
+        |peer: &mut Peer| peer.node.link_mut().reported_by(0, "below", &listed(Some(10), false, false));
+    let mut peer = Peer::new();
+    told(&mut peer);
+    assert!(peer.node.link_mut().forget_report(0, true));
+    // The other hub may have started without what it knew.
+    told(&mut peer);
+    assert!(!peer.node.link_mut().forget_report(0, false));
+    told(&mut peer);
+    peer.node.link_mut().expect();
+    assert!(!peer.node.link_mut().forget_report(0, true), "it is expected here");
+    let mut peer = Peer::new();
+    peer.connect(1);
+    told(&mut peer);
+    assert!(!peer.node.link_mut().forget_report(0, true), "it is up");
 }
 
 #[test]
@@ -571,7 +596,7 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
     for id in [base, boost, left] {
         let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         gets_rows(lane, 0, 1);
-        lane.period = Nanos::SECOND;
+        lane.set_period(Nanos::SECOND);
     }
     let offered = peer.lane(6, "offered");
     for (hz, lane) in
@@ -610,7 +635,7 @@ fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
         let id = peer.lane(3, BASE);
         let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         gets_rows_at(lane, 0, 2, |row| gathered - hour * (1 - row));
-        lane.period = Nanos::SECOND;
+        lane.set_period(Nanos::SECOND);
         if let Some(offset) = offset {
             peer.node.link_mut().beat(&beat(offset), NOW);
         }

@@ -9,6 +9,7 @@ mod keeper;
 mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
 pub(crate) mod random;
+mod rates;
 mod reader;
 mod recorder;
 mod store;
@@ -182,6 +183,20 @@ fn recordings_have_each_row_of_their_rate_once_wherever_node_and_recorder_go() {
         println!("{trouble:?}: {rows} rows");
         // A single world may have slow base lanes only.
         assert!(seeds(RECORDED_SEEDS).count() < 20 || rows > 0);
+    }
+}
+
+#[test]
+fn recordings_over_changes_of_the_base_rate_have_no_row_twice_and_all_of_the_last_epoch() {
+    for trouble in [Trouble::None, Trouble::Breaks] {
+        let mut rows = 0;
+        for seed in seeds(RECORDED_SEEDS) {
+            let mut world = World::tree(seed, trouble);
+            world.change_rates();
+            rows += live(world).recorded;
+        }
+        println!("{trouble:?}: {rows} rows");
+        assert!(rows > 0);
     }
 }
 

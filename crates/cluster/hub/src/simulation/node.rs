@@ -14,6 +14,11 @@ use super::tape::{TapeLane, Writer};
 /// Lanes that interests may open.
 const OPENED_MAX: usize = 40;
 
+/// Where the lanes stand that are always there, and how often the second has a row.
+const BASE: usize = 0;
+const LOCAL: usize = 1;
+const LOCAL_PERIOD: Nanos = Nanos::from_millis(100);
+
 /// The node.
 pub struct Node {
     pub name: Rc<str>,
@@ -26,6 +31,23 @@ pub struct Node {
     opened: u64,
     real_offset: i64,
     now: Nanos,
+    /// Every lane that it ever had.
+    made: Vec<Made>,
+}
+
+/// What a lane's rows follow from, also when it is gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    pub epoch: u64,
+    pub period: Nanos,
+    /// When its first row was due.
+    pub first: Nanos,
+}
+
+impl Made {
+    fn of(writer: &Writer) -> Self {
+        Made { epoch: writer.lane.epoch, period: khz_link::Lane::period(&writer.lane), first: writer.first }
+    }
 }
 
 impl Node {
@@ -38,8 +60,9 @@ impl Node {
             writer.grow(series);
             writer
         };
-        let writers = vec![lane("base", epoch, base), lane("local", mix(epoch), Nanos::from_millis(100))];
+        let writers = vec![lane("base", epoch, base), lane("local", mix(epoch), LOCAL_PERIOD)];
         Node {
+            made: writers.iter().map(Made::of).collect(),
             writers,
             series: series.to_vec(),
             coming: VecDeque::new(),
@@ -88,6 +111,36 @@ impl Node {
             writer.renew();
             writer.grow(&self.series);
         }
+    }
+
+    /// The program is killed.
+    pub fn kill(&mut self) {
+        self.writers.retain(|writer| !writer.is_opened);
+        self.answers.clear();
+        self.changes += 1;
+    }
+
+    /// It starts again, and samples its base lane at another rate: all lanes have other rings, and the rows that nobody has got are gone.
+    /// A program of before goes on with the rings of other lanes.
+    pub fn start_at(&mut self, base: Nanos, is_of_before: bool, now: Nanos) {
+        if is_of_before {
+            self.writers[LOCAL].renew();
+        }
+        let lanes = [(BASE, base), (LOCAL, LOCAL_PERIOD)];
+        for (at, period) in lanes.into_iter().take(if is_of_before { 1 } else { 2 }) {
+            let before = &self.writers[at].lane;
+            let epoch = mix(before.epoch ^ 0xBA5E);
+            let (name, all) = (khz_link::Lane::name(before).to_owned(), vec![Pattern::everything()]);
+            let mut writer = Writer::new(&self.name, &name, epoch, period, all, now);
+            writer.grow(&self.series);
+            self.made.push(Made::of(&writer));
+            self.writers[at] = writer;
+        }
+    }
+
+    /// Every lane that it ever had.
+    pub fn made(&self) -> &[Made] {
+        &self.made
     }
 
     /// Series for which `is_gone` says so are gone, and their slots are given back: all lanes begin another generation.
@@ -147,6 +200,7 @@ impl Node {
         writer.compute(channel);
         writer.grow(&self.series);
         let epoch = writer.lane.epoch;
+        self.made.push(Made::of(&writer));
         self.writers.push(writer);
         Ok(epoch)
     }

@@ -81,7 +81,10 @@ pub struct Recorder {
     pub period: Nanos,
     /// When it began.
     pub begun: Nanos,
+    /// It has several hubs, and goes from one to another.
+    pub moves: bool,
     name: String,
+    identity: Arc<Identity>,
     end: ReaderEnd,
     wire: Option<Shared>,
     is_subscribed: bool,
@@ -92,7 +95,7 @@ impl Recorder {
     /// One that is to be at this hub.
     pub fn new(hub: usize, period: Nanos, machine: u8, now: Nanos) -> Self {
         let name = format!("recorder{machine}");
-        let identity = Identity {
+        let identity = Arc::new(Identity {
             role: Role::Reader,
             name: name.clone(),
             machine: [machine; 16],
@@ -101,19 +104,27 @@ impl Recorder {
             start_nonce: 1,
             program: "test".into(),
             prove: None,
-        };
-        let end = ReaderEnd::new(Arc::new(identity), now).among_hubs();
+        });
+        let end = ReaderEnd::new(identity.clone(), now).among_hubs();
         Recorder {
             recording: Recording::default(),
             hub,
             period,
             begun: now,
+            moves: true,
             name,
+            identity,
             end,
             wire: None,
             is_subscribed: false,
             out: Vec::new(),
         }
+    }
+
+    /// The same with this hub only.
+    pub fn staying(hub: usize, period: Nanos, machine: u8, now: Nanos) -> Self {
+        let recorder = Recorder::new(hub, period, machine, now);
+        Recorder { end: ReaderEnd::new(recorder.identity.clone(), now), moves: false, ..recorder }
     }
 
     /// Its name.

@@ -27,17 +27,17 @@ use crate::query::HubQuery;
 use crate::source::{self, Asked, NodesBelow};
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
-const LEAF: usize = 0;
-const ROOT: usize = 1;
+pub(super) const LEAF: usize = 0;
+pub(super) const ROOT: usize = 1;
 /// In a tree: another hub below the root, and one above it.
-const SIDE: usize = 2;
-const TOP: usize = 3;
+pub(super) const SIDE: usize = 2;
+pub(super) const TOP: usize = 3;
 
 /// A hub that stands still does so for at most this long, ns.
 const FROZEN_MAX: u64 = 4_000_000_000;
 
 /// In a tree: the hubs that nodes connect to. The root gets the nodes of the others from these, a row a second.
-const HUBS_OF_NODES: [usize; 3] = [LEAF, SIDE, ROOT];
+pub(super) const HUBS_OF_NODES: [usize; 3] = [LEAF, SIDE, ROOT];
 
 /// Rates of recorders, Hz: some divide the 10 Hz of a fast base lane, others do not.
 const RECORDED: [u64; 5] = [2, 3, 4, 5, 7];
@@ -49,17 +49,19 @@ pub const OF_TYPES: &str = "level.*";
 const GENERATIONS: u32 = GENERATIONS_MAX as u32;
 
 /// A node, and its end of the link.
-struct Agent {
-    node: Node,
-    end: Option<AgentEnd<TapeLane>>,
-    wire: Shared,
+pub(super) struct Agent {
+    pub(super) node: Node,
+    pub(super) end: Option<AgentEnd<TapeLane>>,
+    pub(super) wire: Shared,
     out: Vec<u8>,
-    hub: usize,
+    pub(super) hub: usize,
     /// Not before.
     next_try: Nanos,
-    starts: i64,
+    pub(super) starts: i64,
     /// The version of the link that it speaks.
     version: u8,
+    /// It was killed, and starts again then, with this base period.
+    pub(super) starts_at: Option<(Nanos, Nanos)>,
 }
 
 /// A hub as a reader of another one.
@@ -86,23 +88,25 @@ impl Above {
 
 /// The world.
 pub struct World {
-    seed: u64,
+    pub(super) seed: u64,
     random: Random,
-    now: Nanos,
+    pub(super) now: Nanos,
     lag: Nanos,
-    hubs: Vec<Hub>,
-    agents: Vec<Agent>,
+    pub(super) hubs: Vec<Hub>,
+    pub(super) agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
     /// In a tree: readers of hubs that want every row.
     keepers: Vec<Reader<Keeper>>,
     /// Recorders at rates of their own, and where they go.
-    recorders: Vec<Recorder>,
+    pub(super) recorders: Vec<Recorder>,
     moves: Random,
+    /// When nodes are started again with other base rates; `None`: never.
+    pub(super) rates: Option<Random>,
     /// The hubs above, those further down first.
     above: Vec<Above>,
     /// Until when hubs stand still.
     frozen: Vec<Nanos>,
-    faults: SharedFaults,
+    pub(super) faults: SharedFaults,
     metrics: [Arc<Metric>; 4],
     /// Versions of programs that start; `None`: all speak the newest.
     versions: Option<Random>,
@@ -110,7 +114,7 @@ pub struct World {
     gained: u64,
     /// Times that a node has given slots back.
     renewed: u64,
-    trouble: Trouble,
+    pub(super) trouble: Trouble,
     /// When nodes give slots back; `None`: never.
     renewals: Option<Random>,
     /// When readers want channels; `None`: never.
@@ -187,6 +191,7 @@ impl World {
             keepers,
             recorders: Vec::new(),
             moves: Random::new(seed ^ 0x4EC0),
+            rates: None,
             above: Vec::new(),
             faults,
             metrics,
@@ -263,7 +268,8 @@ impl World {
 
     /// A recorder goes to another hub, or connects again.
     fn move_recorder(&mut self) {
-        let at = self.moves.below(self.recorders.len() as u64) as usize;
+        let moving = self.recorders.iter().filter(|recorder| recorder.moves).count();
+        let at = self.moves.below(moving as u64) as usize;
         let hub = HUBS_OF_NODES[self.moves.below(3) as usize];
         self.recorders[at].go_to(hub);
     }
@@ -292,6 +298,7 @@ impl World {
                 next_try: self.now,
                 starts: 1,
                 version,
+                starts_at: None,
             });
         }
     }
@@ -426,6 +433,12 @@ impl World {
     fn agent_turn(&mut self, at: usize) {
         let (now, wall, random) = (self.now, self.now.0 as i64, &mut self.random);
         let agent = &mut self.agents[at];
+        if let Some((_, base)) = agent.starts_at.take_if(|(due, _)| *due <= now) {
+            agent.node.start_at(base, self.seed.is_multiple_of(3), now);
+        }
+        if agent.starts_at.is_some() {
+            return;
+        }
         agent.node.step(now, random);
         if agent.end.is_none() && now >= agent.next_try {
             agent.wire = Wire::between(&agent.node.name, agent.hub);
@@ -467,6 +480,12 @@ impl World {
             }
             if events && !self.recorders.is_empty() && self.moves.once_in(60) {
                 self.move_recorder();
+            }
+            if events && let Some(mut random) = self.rates.take() {
+                if random.once_in(60) {
+                    self.change_rate(&mut random);
+                }
+                self.rates = Some(random);
             }
             if events && let Some(mut random) = self.renewals.take() {
                 if random.once_in(80) {
@@ -706,7 +725,7 @@ impl World {
         for at in 0..self.recorders.len() {
             // Where one of the nodes is at last.
             let hub = self.agents[at % self.agents.len()].hub;
-            if hub != self.recorders[at].hub {
+            if self.recorders[at].moves && hub != self.recorders[at].hub {
                 self.recorders[at].go_to(hub);
             }
         }
@@ -716,6 +735,10 @@ impl World {
         let mut outcome = Outcome::default();
         self.hubs.iter_mut().for_each(|hub| hub.hand_over(&mut self.random));
         for (number, agent) in self.agents.iter().enumerate() {
+            if self.rates.is_some() {
+                outcome.recorded += self.judge_rates(agent);
+                continue;
+            }
             for hub in [ROOT, TOP].into_iter().filter(|&hub| hub < self.hubs.len()) {
                 outcome.rows_above += self.judge_above((number, agent), hub);
                 outcome.stored_above += self.judge_store_above((number, agent), hub);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use khz_block::{Decoder, HEADER_BYTES, Header};
 use khz_link::epoch::through;
 use khz_link::{Held, LaneOffer};
-use khz_model::{Nanos, NodeName, NodeStatus, Stamp};
+use khz_model::{Nanos, NodeName, NodeStatus, Rate, Stamp};
 
 use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
@@ -581,6 +581,11 @@ impl NodeBelow {
         }
     }
 
+    /// How often rows come that way, in words.
+    fn often(&self) -> String {
+        Rate::from_period(self.period).map_or_else(String::new, |rate| format!(", {}", rate.often()))
+    }
+
     /// A reader here has subscribed.
     pub fn wanted(&mut self, number: u32, terms: &Terms, here: &Here) {
         let name = self.node.name.as_str();
@@ -598,7 +603,7 @@ impl NodeBelow {
         }
         let refused = self.refused.iter().find(|(channel, _)| channel.is_of(terms, name));
         let answer = match (&terms.channel, &here.asked) {
-            (None, _) => here.through(", at its base rate"),
+            (None, _) => here.through(&self.often()),
             (Some(_), None) => here.through(", which passes no channels on: ask that hub"),
             (Some(_), Some(asked)) => match (refused, asked.problem(terms, name)) {
                 (Some((_, text)), _) => Answer { granted: false, text: text.clone() },

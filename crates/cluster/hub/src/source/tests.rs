@@ -165,7 +165,7 @@ fn a_node_of_another_hub_refuses_what_only_its_own_hub_can_ask_of_it() {
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    for (channel, part) in [(None, "at its base rate"), (Some(hot()), "passes no channels on")] {
+    for (channel, part) in [(None, ", at 1Hz"), (Some(hot()), "passes no channels on")] {
         let number = subscribes(&below, &terms(channel));
         below.follower.rest();
         let answer = answer(&below, number).expect("an answer");

@@ -26,9 +26,9 @@ Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or no operator
 /// `khz nodes forget`.
 #[derive(Debug, Args)]
 pub struct ForgetFlags {
-    /// Which nodes, as a hostlist or with * and ?.
-    #[arg(value_name = "NODES")]
-    pub hosts: String,
+    /// Which nodes, as hostlists or with * and ?.
+    #[arg(value_name = "NODES", required = true)]
+    pub hosts: Vec<String>,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -39,9 +39,10 @@ pub struct ForgetFlags {
 
 /// Asks the hub to forget the nodes, and prints its answer.
 pub fn run(flags: ForgetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    command::hosts(&flags.hosts)?;
+    let hosts = command::hostlist(&flags.hosts)?;
+    command::hosts(&hosts)?;
     let (_, plan) = command::plan(flags.settings.over(outer))?;
-    print(flags.target.forget(&plan, &flags.hosts)?, out)
+    print(flags.target.forget(&plan, &hosts)?, out)
 }
 
 /// Prints the forgotten nodes. Nodes that the hub did not forget are named on stderr, and the exit code is 3.

@@ -42,9 +42,9 @@ pub struct NodesFlags {
     /// Forgetting instead of listing.
     #[command(subcommand)]
     pub command: Option<NodesCommand>,
-    /// Which nodes, as a hostlist or with * and ?; none means all.
+    /// Which nodes: hostlists, also with * and ?; none means all.
     #[arg(value_name = "NODES")]
-    pub hosts: Option<String>,
+    pub hosts: Vec<String>,
     /// Only nodes that are down: seen before, and silent now.
     #[arg(long)]
     pub down: bool,
@@ -76,7 +76,7 @@ pub enum NodesCommand {
 /// Asks for the nodes and prints them, or has some of them forgotten.
 pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     if let Some(NodesCommand::Forget(mut forget)) = flags.command {
-        if flags.hosts.is_some() || flags.down || flags.missing || flags.json {
+        if !flags.hosts.is_empty() || flags.down || flags.missing || flags.json {
             return Err(Failure::usage(
                 "`khz nodes forget NODES` takes the nodes after `forget`, and no --down, --missing or --json",
             ));
@@ -85,9 +85,10 @@ pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         forget.target.server = forget.target.server.or(flags.target.server);
         return forget::run(forget, flags.settings.over(outer), out);
     }
-    let hosts = flags.hosts.as_deref().map(super::hosts).transpose()?;
+    let text = (!flags.hosts.is_empty()).then(|| super::hostlist(&flags.hosts)).transpose()?;
+    let hosts = text.as_deref().map(super::hosts).transpose()?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
-    let found = flags.target.nodes(&plan, flags.hosts.as_deref())?;
+    let found = flags.target.nodes(&plan, text.as_deref())?;
     let misses = match &hosts {
         Some(hosts) if found.lacks(hosts) => flags.target.unknown_nodes(&plan, hosts)?,
         _ => Misses::default(),

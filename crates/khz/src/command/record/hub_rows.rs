@@ -72,7 +72,8 @@ pub struct HubRows {
     /// Nodes that the hub knows, once its list is complete.
     known: Option<HashSet<String>>,
     listed: HashSet<String>,
-    /// Patterns that nothing matches yet.
+    /// What is recorded, and those patterns that nothing matches yet.
+    patterns: Vec<Pattern>,
     unmatched: Vec<Pattern>,
     /// When it subscribed, by our clock since boot.
     began_at: Nanos,
@@ -129,6 +130,7 @@ impl HubRows {
             refused: None,
             known: None,
             listed: HashSet::new(),
+            patterns: interest.patterns.clone(),
             // A channel selects its series itself, and some of them may not be there yet.
             unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
             began_at,
@@ -236,7 +238,9 @@ impl HubRows {
                 Event::Node { node, is_up: false } => Some(node.clone()),
                 _ => None,
             };
-            early.iter().filter_map(down).for_each(|node| self.unseen.is_down(&node));
+            let down: Vec<String> = early.iter().filter_map(down).collect();
+            down.iter().for_each(|node| self.unseen.is_down(node));
+            self.remark_down(down);
         }
         let taken = early.into_iter().try_for_each(|event| self.take(event, recorder));
         self.unseen.begun();
@@ -361,6 +365,22 @@ impl HubRows {
         recorder.lane(&head)?;
         self.open.insert(lane);
         Ok(())
+    }
+
+    /// Names nodes of the patterns that are not up when the recording begins. Of several hubs another one may have them.
+    fn remark_down(&self, mut down: Vec<String>) {
+        let is_chosen = |node: &String| self.patterns.iter().any(|pattern| pattern.matches_node(node));
+        down.retain(is_chosen);
+        down.sort();
+        down.dedup();
+        if !down.is_empty() && !self.has_others {
+            let (are, they, have) =
+                if down.len() == 1 { ("is", "it", "has") } else { ("are", "they", "have") };
+            let nodes = printable(&fold(&down));
+            crate::show::table::remark!(
+                "{nodes} {are} not up: {they} {have} no rows until {they} {are} back"
+            );
+        }
     }
 
     /// Says that rows come at another rate, and why.

@@ -243,15 +243,17 @@ fn remark_silent(silent: &[(String, Nanos)]) {
 /// How the command ends when this is missing. A tick that a busy machine missed is no failure; a second of them is.
 fn done(nodes: Done, missing: &Missing) -> Done {
     let Missing { rows, ticks, silences, .. } = *missing;
+    const WHY: &str = "nodes have stood still, or were out of reach";
+    let ticks = progress::some(ticks, "tick", "ticks");
     let sentence = match (rows, silences) {
         _ if nodes != Done::Wholly => return nodes,
         (0, 0) => return nodes,
-        (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still, or were out of reach"),
+        (0, _) => format!("for {ticks} there is no row: {WHY}"),
+        (1, 0) => "1 row is missing".to_owned(),
         (_, 0) => format!("{rows} rows are missing"),
         (..) => {
-            format!(
-                "{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still, or were out of reach"
-            )
+            let rows = progress::some(rows, "row is missing", "rows are missing");
+            format!("{rows}, and for {ticks} there is none: {WHY}")
         }
     };
     Done::Lacking { sentence }

@@ -390,7 +390,8 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             (lost, true) => sentences.push(format!("rows that are missing: {lost}, or more")),
         }
         if silent > 0 {
-            sentences.push(format!("for {silent} ticks there is no row: nodes or their hubs were away"));
+            let ticks = if silent == 1 { "tick" } else { "ticks" };
+            sentences.push(format!("for {silent} {ticks} there is no row: nodes or their hubs were away"));
         }
         if self.printed == 0 && sentences.is_empty() && !self.refused.is_empty() {
             let refused = fold(&self.refused);

@@ -1,0 +1,160 @@
+//! Nodes that are killed and start again with other base rates, several times, while recorders at many rates go from hub to hub or
+//! stay at one. Each such start begins another epoch. Whatever happens, a recording has no row twice and none out of order, each row has
+//! the number that belongs to its time, and of the last epoch no row is missing.
+
+use std::collections::BTreeMap;
+
+use khz_model::{Nanos, NodeName};
+
+use super::node::Made;
+use super::random::Random;
+use super::recorder::{Recorded, Recorder};
+use super::world::{Agent, HUBS_OF_NODES, LEAF, ROOT, SIDE, TOP, World};
+use crate::cursor::{every, thinned};
+
+/// Base rates, Hz.
+const BASES: [u64; 4] = [1, 2, 5, 10];
+
+/// Rates of recorders, Hz: slower than a base lane, as fast, and faster.
+const RECORDED: [u64; 6] = [1, 2, 4, 5, 10, 20];
+
+/// A killed agent starts again after at most this long, ns.
+const AWAY_MAX: u64 = 1_500_000_000;
+
+impl World {
+    /// From here on nodes are started again with other base rates, and readers record at many rates.
+    pub fn change_rates(&mut self) {
+        let random = &mut Random::new(self.seed ^ 0xBA5E);
+        let period = |random: &mut Random| {
+            Nanos(Nanos::SECOND.0 / RECORDED[random.below(RECORDED.len() as u64) as usize])
+        };
+        for number in 0..4 {
+            let hub = HUBS_OF_NODES[random.below(3) as usize];
+            self.recorders.push(Recorder::new(hub, period(random), 50 + number, self.now));
+        }
+        for (number, hub) in [LEAF, SIDE, ROOT, TOP].into_iter().enumerate() {
+            self.recorders.push(Recorder::staying(hub, period(random), 60 + number as u8, self.now));
+        }
+        self.rates = Some(random.clone());
+    }
+
+    /// A node is killed, and starts again a moment later.
+    pub(super) fn change_rate(&mut self, random: &mut Random) {
+        let at = random.below(self.agents.len() as u64) as usize;
+        let base = Nanos(Nanos::SECOND.0 / BASES[random.below(BASES.len() as u64) as usize]);
+        let agent = &mut self.agents[at];
+        if agent.starts_at.is_some() || base == khz_link::Lane::period(&agent.node.writers[0].lane) {
+            return;
+        }
+        if let Some(end) = agent.end.take() {
+            end.close(&mut agent.node);
+        }
+        agent.node.kill();
+        agent.wire.borrow_mut().is_cut = true;
+        agent.starts += 1;
+        agent.starts_at = Some((Nanos(self.now.0 + random.below(AWAY_MAX)), base));
+        self.faults.borrow_mut().end_channels(None, Some(&agent.node.name));
+    }
+
+    /// What all recorders have of a node. Tells how many rows.
+    pub(super) fn judge_rates(&self, agent: &Agent) -> u64 {
+        self.judge_hubs_above(agent);
+        self.recorders.iter().map(|recorder| self.judge_rates_of(agent, recorder)).sum()
+    }
+
+    /// The hubs above have the last epoch of its base lane from the first row on, whichever hub was away when that began.
+    fn judge_hubs_above(&self, agent: &Agent) {
+        let (name, base) = (NodeName::new(&agent.node.name).expect("a name"), &agent.node.writers[0]);
+        let period = khz_link::Lane::period(&base.lane);
+        for at in [ROOT, TOP] {
+            let node =
+                self.hubs[at].cluster.node(&name).unwrap_or_else(|| panic!("hub {at} knows no {name}"));
+            let node = node.lock();
+            let lane = node.lanes().base().unwrap_or_else(|| panic!("{name} has no base lane at hub {at}"));
+            let every = (lane.period.0 / period.0).max(1);
+            let epoch = if every == 1 { base.lane.epoch } else { thinned(base.lane.epoch, every) };
+            let what = format!("{name} at hub {at}, one row of {every}");
+            assert_eq!(lane.epoch, epoch, "{what}: another epoch");
+            let (next, written) = (lane.next_row(), base.rows() / every);
+            // While the node itself was connected here, its own lane had its rows.
+            let own = node.lanes().base_of(base.lane.epoch).map_or(&[][..], |own| own.received());
+            let is_own =
+                |row: u64| own.iter().any(|&(from, to)| from < (row + 1) * every && row * every < to);
+            let lacking: Vec<u64> = (0..next).filter(|&row| !lane.has(row) && !is_own(row)).collect();
+            assert!(lacking.is_empty() && lane.lost() == 0, "{what}: of {next} it lacks {lacking:?}");
+            assert!(next + 20 > written, "{what}: {next} of {written} rows");
+        }
+    }
+
+    fn judge_rates_of(&self, agent: &Agent, recorder: &Recorder) -> u64 {
+        let name = &*agent.node.name;
+        let what = format!("{name} at {} of {} at hub {}", recorder.name(), recorder.period, recorder.hub);
+        let mut lanes: Vec<(&Recorded, Made, u64)> = Vec::new();
+        for ((_, epoch), recorded) in recorder.recording.lanes.iter().filter(|((node, _), _)| node == name) {
+            let (made, every) = its_lane(agent.node.made(), *epoch, recorder.period)
+                .unwrap_or_else(|| panic!("{what}: nobody made epoch {epoch:x}"));
+            let gathered = |row: u64| Nanos(made.first.0 + row * every * made.period.0);
+            let elsewhere = recorded.rows.iter().find(|&(&row, &time)| time != gathered(row));
+            assert_eq!(elsewhere, None, "{what}: gathered at another time, one row of {every}, {made:?}");
+            lanes.push((recorded, made, every));
+        }
+        let mut came = BTreeMap::new();
+        for (recorded, made, every) in &lanes {
+            for (row, time) in &recorded.rows {
+                let before = came.insert(*time, (made, every, row));
+                assert!(
+                    before.is_none(),
+                    "{what}: {time:?} is there twice: {before:?}, {made:?} row {row} of {every}"
+                );
+            }
+        }
+        // Between two rows of one lane that follow each other there is none of another lane.
+        let mut last = BTreeMap::new();
+        for (at, (time, (made, every, row))) in came.iter().enumerate() {
+            let before = last.insert((made.epoch, **every), (**row, at));
+            let is_within = before.is_some_and(|(known, place)| known + 1 == **row && place + 1 != at);
+            assert!(
+                !is_within,
+                "{what}: other rows came beside row {row} of {made:?} of {time:?}, one of {every}"
+            );
+        }
+        self.judge_last(agent, recorder, &lanes, &what);
+        came.len() as u64
+    }
+
+    /// Of the last epoch of the base lane no row is missing, if its rows serve the recorder where it is.
+    fn judge_last(&self, agent: &Agent, recorder: &Recorder, lanes: &[(&Recorded, Made, u64)], what: &str) {
+        let base = &agent.node.writers[0];
+        let base_period = khz_link::Lane::period(&base.lane);
+        // At a hub above, a row a second stands in for faster ones until the node comes itself.
+        let is_slow = recorder.period >= Nanos::SECOND;
+        let serves = match recorder.hub {
+            TOP => true,
+            ROOT if !recorder.moves => is_slow,
+            hub => hub == agent.hub && recorder.period >= base_period,
+        };
+        if !serves || base.first == agent.node.made()[0].first {
+            return;
+        }
+        let of_last = lanes.iter().find(|(_, made, _)| made.epoch == base.lane.epoch);
+        let (recorded, _, every) = of_last.unwrap_or_else(|| panic!("{what}: nothing of the last epoch"));
+        let written = base.rows() / every;
+        let (first, last) = (recorded.rows.keys().next().copied(), recorded.rows.keys().last().copied());
+        let trouble = self.trouble;
+        assert_eq!(
+            (first, recorded.missing(), recorded.lost),
+            (Some(0), vec![], 0),
+            "{trouble:?}: {what}, one row of {every}, of {written}: {last:?}"
+        );
+        assert!(last.is_some_and(|last| last + 20 > written), "{what}: {last:?} of {written}");
+    }
+}
+
+/// The lane of which a reader has rows under this epoch, and how many of its rows are one row there.
+fn its_lane(made: &[Made], epoch: u64, period: Nanos) -> Option<(Made, u64)> {
+    made.iter().find_map(|made| {
+        let ways = [1, every(period, made.period), every(Nanos::SECOND, made.period)];
+        let is_it = |every: &u64| epoch == if *every == 1 { made.epoch } else { thinned(made.epoch, *every) };
+        Some((*made, ways.into_iter().find(is_it)?))
+    })
+}

@@ -227,7 +227,7 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let refused = of("collect[]=cpu&collect[]=ntp").unwrap_err();
         assert!(refused.starts_with(
-            "collect[]: there is no collector 'ntp'; there are arp, bcache, bonding, btrfs, cpu, "
+            "collect[]: there is no collector 'ntp'; there are arp, bcache, bcachefs, bonding, btrfs, cpu, "
         ));
     }
 }

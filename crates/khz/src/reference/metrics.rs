@@ -83,7 +83,7 @@ fn of_hub() -> Vec<Arc<Metric>> {
 }
 
 fn heading(file: &str) -> String {
-    match ["proc/", "sys/", "etc/"].iter().any(|folder| file.starts_with(folder)) {
+    match ["proc/", "sys/", "etc/", "run/"].iter().any(|folder| file.starts_with(folder)) {
         true => format!("/{file}"),
         false => file.to_owned(),
     }

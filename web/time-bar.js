@@ -83,13 +83,13 @@ export class TimeBar {
   notes(pictures, { from, to }, now) {
     const notes = [];
     const points = Math.max(0, ...pictures.map(({ pointSeconds }) => pointSeconds));
-    if (points > 0) notes.push(`points of ${spanText(points)}: gauges with lowest and highest, rates as means`);
     if (pictures.some(({ isLoading }) => isLoading)) notes.push("loading…");
     const why = pictures.find((picture) => picture.why && !picture.isLoading)?.why;
     const { beginning } = this;
     if (this.compared.value) notes.push(`dashed: ${COMPARED[this.compared.value].text}${pictures.some(({ beforeOf }) => beforeOf) ? "" : ", of which nothing is kept"}`);
     if (from < beginning - SAME * (to - from)) notes.push(`no data before ${exactText(beginning, to - from, now)}`);
     if (why) notes.push(why);
+    if (points > 0) notes.push(`points of ${spanText(points)}: gauges with lowest and highest, rates as means`);
     return notes;
   }
 }

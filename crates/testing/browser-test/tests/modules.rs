@@ -193,6 +193,31 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             ]),
         ),
         (
+            "in_a_past_heat_strip_a_sample_speaks_of_the_time_before_it_and_a_gap_stays_clear",
+            "(async () => {
+                const [{ Heat }, { PastTrack }] = await Promise.all(['heat', 'past-track'].map((name) => import(`/${name}.js`)));
+                const frame = document.createElement('div');
+                for (const name of ['axes', 'trace']) {
+                    const canvas = element('canvas');
+                    canvas.className = name;
+                    Object.assign(canvas.style, { display: 'block', width: '200px', height: '20px' });
+                    frame.append(canvas);
+                }
+                document.body.append(frame);
+                const tracks = [new Track(), new Track()];
+                const past = new Map(tracks.map((track) => [track, new PastTrack(0, 1000)]));
+                const [busy] = past.values();
+                busy.push(100.5, 100), busy.push(200.5, 100), busy.gap(), busy.push(600.5, 50), busy.push(700.5, 50);
+                const heat = new Heat(frame, tracks);
+                const picture = { trackOf: (track) => past.get(track) };
+                const drawn = [heat.drawPast(picture), heat.drawPast(picture)];
+                const at = (row, column) => heat.words[row * 1024 + column] !== 0;
+                frame.remove();
+                return [drawn, [50, 150, 200, 300, 599, 600, 650, 800].map((column) => at(0, column)), at(1, 150)];
+            })()",
+            json!([[true, false], [false, true, true, false, false, true, true, false], false]),
+        ),
+        (
             "points_of_the_past_give_rates_and_means_and_a_missing_one_is_a_gap",
             "(async () => {
                 const { PastRows, PastTable, Samples } = await import('/past-rows.js');
@@ -230,7 +255,10 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
                 const fetchOf = window.fetch;
                 let [most, now, asked] = [0, 0, 0];
                 const part = { node: 'n', name: 'load.1m', instance: null, kind: 'gauge', unit: 'count', step: '0' };
-                window.fetch = async (path, { signal }) => {
+                window.fetch = async (path, how) => {
+                    // The page around asks, too.
+                    if (!path.startsWith('khz/v1/range?match=load.1m&from=')) return fetchOf(path, how);
+                    const { signal } = how;
                     asked++;
                     most = Math.max(most, ++now);
                     await new Promise((then) => setTimeout(then, 5));

@@ -219,6 +219,8 @@ fn two_fingers_zoom_and_one_moves_the_axis() {
             )
             .await;
             page.wait("the address has it", "location.hash.includes('from=')").await;
+            // The legend has the numbers of the whole window again, so that nothing moves any more.
+            page.wait("nothing is pointed at", "document.querySelector('.panel .cursor').hidden").await;
             let from = page.number("khz.time.from").await;
             page.eval(&format!("document.querySelector('{AXIS}').scrollIntoView({{ block: 'center' }})"))
                 .await;

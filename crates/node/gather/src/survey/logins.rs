@@ -70,7 +70,7 @@ fn utmp(path: &Path) -> Result<Vec<u8>, Errno> {
 /// True if the process that began the session is still there. A program that was killed has left its record.
 fn is_there(root: &Path, login: &Login<'_>) -> bool {
     let Some(leader) = login.leader else { return true };
-    // The unit of the agent hides processes of others below /proc (ProtectProc=). A signal that is none says whether they are there.
+    // A /proc that is mounted with hidepid= hides processes of others. A signal that is none says whether they are there.
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw).filter(|_| root == Path::new("/"));
     let is_hidden = pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH));
     is_hidden || root.join("proc").join(leader.to_string()).exists()

@@ -108,11 +108,12 @@ impl World {
                 );
             }
         }
-        // Between two rows of one lane that follow each other there is none of another lane.
+        // Between two rows of one lane that follow each other there is none of another lane. One row of several is of the same lane.
         let mut last = BTreeMap::new();
         for (at, (time, (made, every, row))) in came.iter().enumerate() {
-            let before = last.insert((made.epoch, **every), (**row, at));
-            let is_within = before.is_some_and(|(known, place)| known + 1 == **row && place + 1 != at);
+            let before = last.insert(made.epoch, (*row * **every, at));
+            let is_next = |(known, place): (u64, usize)| known + **every == *row * **every && place + 1 != at;
+            let is_within = before.is_some_and(is_next);
             assert!(
                 !is_within,
                 "{what}: other rows came beside row {row} of {made:?} of {time:?}, one of {every}"

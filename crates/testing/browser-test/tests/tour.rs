@@ -108,7 +108,11 @@ fn moving_picture_for_the_documentation() {
         let browser = Browser::start().await;
         browser.look(1080, 720, Theme::Light).await;
         let page = opened(&browser, &demo).await;
-        page.wait("tiles have numbers", "khz.known === khz.nodes && document.querySelector('.tour')").await;
+        page.wait(
+            "tiles have numbers",
+            "khz.known > 0 && khz.known === khz.nodes && document.querySelector('.tour')",
+        )
+        .await;
         let mut picture = MovingPicture::new(1080, 720);
         film(&page, &mut picture, 5).await;
         for (stop, look, frames) in [

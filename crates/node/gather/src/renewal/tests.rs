@@ -244,7 +244,7 @@ fn a_lane_without_a_source_has_none_of_its_slots_when_these_are_given_back() {
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
         lanes.renew(renewed, &sources);
         for lane in lanes.iter_mut() {
-            lane.record(stamp(second), &mut sources, &mut calls, &mut None);
+            lane.record(stamp(second), &sources, &mut calls, &mut None);
         }
         let series: Vec<usize> = lanes.iter().map(|lane| lane.view.series().len()).collect();
         (renewed.has(1), series)

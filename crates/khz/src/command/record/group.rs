@@ -8,6 +8,9 @@ use std::process::Child;
 
 use khz_model::Nanos;
 
+/// How the name of such a group begins; the number of the recorder's process follows.
+const BEGIN: &str = "khz-record-";
+
 /// A group for one program.
 pub struct Group {
     folder: PathBuf,
@@ -42,7 +45,8 @@ impl Group {
         let is_free = |folder: &&Path| *folder == top || has_no_tasks(folder);
         let mut refused = None;
         for folder in above.filter(is_free).chain([own.as_path()]) {
-            let made = folder.join(format!("khz-record-{}", std::process::id()));
+            remove_left_over(folder);
+            let made = folder.join(format!("{BEGIN}{}", std::process::id()));
             match fs::create_dir(&made) {
                 Ok(()) => {
                     let name = made.strip_prefix(&top).unwrap_or(&made).to_string_lossy().into_owned();
@@ -89,6 +93,19 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+/// Removes the groups of recorders that have ended while something still ran in their groups, and are empty now.
+fn remove_left_over(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let recorder = name.to_str().and_then(|name| name.strip_prefix(BEGIN)?.parse::<u32>().ok());
+        if recorder.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // The kernel refuses as long as there is a task in it.
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub struct HubRows {
     /// What is recorded, and those patterns that nothing matches yet.
     patterns: Vec<Pattern>,
     unmatched: Vec<Pattern>,
+    /// Patterns of what is not there yet when it subscribes.
+    to_come: Vec<String>,
     /// When it subscribed, by our clock since boot.
     began_at: Nanos,
     /// Nodes that were not there then.
@@ -89,8 +91,11 @@ pub struct HubRows {
 
 impl HubRows {
     /// Subscribes, and waits until rows come.
-    pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
-        HubRows::begin(access, interest, None)
+    /// `asked` is what should be there already.
+    pub fn start(access: &Access, interest: &Interest, asked: &[Pattern]) -> Result<Self, Failure> {
+        let mut hub = HubRows::begin(access, interest, None)?;
+        hub.to_come = interest.patterns.iter().filter(|one| !asked.contains(one)).map(ToString::to_string).collect();
+        Ok(hub)
     }
 
     /// The same for past rows: those of the base lanes, of the last `span`, as far as the hub has them.
@@ -133,6 +138,7 @@ impl HubRows {
             patterns: interest.patterns.clone(),
             // A channel selects its series itself, and some of them may not be there yet.
             unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
+            to_come: Vec::new(),
             began_at,
             unseen: Unseen::default(),
             elsewhere: Elsewhere::default(),
@@ -393,7 +399,8 @@ impl HubRows {
 
     /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.
     fn told(&mut self, text: String) {
-        if !(self.has_others && text.starts_with(NOBODY)) {
+        let is_early = self.to_come.iter().any(|one| text.starts_with(&format!("nothing matches {one}")));
+        if !is_early && !(self.has_others && text.starts_with(NOBODY)) {
             self.remark(text);
         }
     }

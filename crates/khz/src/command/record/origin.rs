@@ -117,7 +117,7 @@ impl Origin {
             None if interest.channel.is_some() => Err(Failure::usage(
                 "channels are kept by a hub, or by a `khz` that runs: name a hub with --hub, or start one here",
             )),
-            Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest)?))),
+            Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest, asked)?))),
             None => {
                 let rows = NodeRows::start(plan, interest, asked)?;
                 Ok(Origin::Node { has_misses: rows.has_misses, rows: Some(Box::new(rows)) })

@@ -13,6 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
+use crate::left_over::end_browsers;
 
 /// Flags of every run. There is no sandbox: Chromium's does not work for root, nor in a container.
 const FLAGS: [&str; 9] = [
@@ -155,6 +156,7 @@ impl WebDriverCompatibleCommand for Extension {
 /// test has just taken that one, chromedriver ends; so there are several attempts.
 async fn start_driver() -> (Child, u16) {
     const ATTEMPTS: u32 = 5;
+    end_browsers();
     let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
     let mut said = String::new();
     for _ in 0..ATTEMPTS {

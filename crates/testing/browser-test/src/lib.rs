@@ -7,6 +7,7 @@ pub mod browser;
 pub mod cluster;
 pub mod demo;
 pub mod door;
+mod left_over;
 pub mod moving_picture;
 pub mod page;
 pub mod server;

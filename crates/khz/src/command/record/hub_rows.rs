@@ -94,7 +94,8 @@ impl HubRows {
     /// `asked` is what should be there already.
     pub fn start(access: &Access, interest: &Interest, asked: &[Pattern]) -> Result<Self, Failure> {
         let mut hub = HubRows::begin(access, interest, None)?;
-        hub.to_come = interest.patterns.iter().filter(|one| !asked.contains(one)).map(ToString::to_string).collect();
+        hub.to_come =
+            interest.patterns.iter().filter(|one| !asked.contains(one)).map(ToString::to_string).collect();
         Ok(hub)
     }
 

@@ -401,7 +401,8 @@ impl HubRows {
     /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.
     fn told(&mut self, text: String) {
         let is_early = self.to_come.iter().any(|one| text.starts_with(&format!("nothing matches {one}")));
-        if !is_early && !(self.has_others && text.starts_with(NOBODY)) {
+        let is_known_elsewhere = self.has_others && text.starts_with(NOBODY);
+        if !is_early && !is_known_elsewhere {
             self.remark(text);
         }
     }

@@ -17,6 +17,11 @@ pub struct OpenDoor {
 }
 
 impl OpenDoor {
+    /// Opens one at any free port.
+    pub fn of(cluster: &Cluster) -> Self {
+        OpenDoor::open(cluster, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
     /// Opens a door at `address`. Port 0 means a free port.
     pub fn open(cluster: &Cluster, address: SocketAddr) -> Self {
         OpenDoor::open_with(cluster, address, |_| {})

@@ -10,6 +10,7 @@ pub mod door;
 mod left_over;
 pub mod moving_picture;
 pub mod page;
+pub mod run;
 pub mod server;
 
 use std::path::PathBuf;

@@ -161,6 +161,16 @@ impl<'a> Page<'a> {
         (part(0), part(1), part(2), part(3))
     }
 
+    /// The middle of a node's tile.
+    pub async fn tile_middle(&self, node: &str) -> (f64, f64) {
+        let script = format!(
+            "(() => {{ const t = khz.tile('{node}'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
+             return [box.x + t.x + t.width / 2, box.y + t.y + t.height / 2]; }})()"
+        );
+        let read = self.eval(&script).await;
+        (read[0].as_f64().expect("a number"), read[1].as_f64().expect("a number"))
+    }
+
     /// Presses a key on the element that has the focus. Keys have their names in the DOM.
     pub async fn press(&self, key: &str) {
         for kind in ["keyDown", "keyUp"] {

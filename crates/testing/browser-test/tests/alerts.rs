@@ -1,30 +1,17 @@
 //! The view of alerts in a real headless Chromium: over a real hub that judges the rows of a real agent, and over answers made up here
 //! in the form of `/api/v1/rules`.
 
-use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::page::Page;
+use khz_browser_test::run::run;
 use khz_browser_test::server::{Server, binary};
 use khz_browser_test::{PATIENCE, target_dir};
 use serde_json::{Value, json};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
 
 const LOOKS: [(u32, u32, Theme); 4] =
     [(1280, 900, Theme::Light), (390, 844, Theme::Dark), (1280, 900, Theme::Dark), (390, 844, Theme::Light)];

@@ -1,36 +1,15 @@
 //! The view of all nodes in a real headless Chromium, served by a real door with made-up nodes.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::Cluster;
 use khz_browser_test::door::OpenDoor;
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::{root, target_dir};
 use khz_http::NodeGroup;
 use serde_json::{Value, json};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
-
-fn open(cluster: &Cluster) -> OpenDoor {
-    OpenDoor::open(cluster, SocketAddr::from(([127, 0, 0, 1], 0)))
-}
-
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
 
 /// A pixel of each of these tiles, at this share of its width and height: red, green, blue, alpha.
 async fn pixels(page: &Page<'_>, names: &[&str], share: (f64, f64)) -> Vec<[u8; 4]> {
@@ -49,21 +28,11 @@ async fn pixels(page: &Page<'_>, names: &[&str], share: (f64, f64)) -> Vec<[u8; 
     serde_json::from_value(read).expect("four bytes a pixel")
 }
 
-/// The middle of a tile, in coordinates of the page.
-async fn middle(page: &Page<'_>, name: &str) -> (f64, f64) {
-    let script = format!(
-        "(() => {{ const t = khz.tile('{name}'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
-         return [box.x + t.x + t.width / 2, box.y + t.y + t.height / 2]; }})()"
-    );
-    let read = page.eval(&script).await;
-    (read[0].as_f64().expect("a number"), read[1].as_f64().expect("a number"))
-}
-
 #[test]
 fn four_thousand_tiles_are_painted_with_every_message() {
     run(async {
         let cluster = Cluster::new(4_096);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
@@ -127,7 +96,7 @@ async fn assert_ordered_by_brightness(page: &Page<'_>, names: &[&str], seen: &[[
 fn a_node_that_goes_down_is_crossed_out_and_counted_and_comes_back() {
     run(async {
         let cluster = Cluster::new(256);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Dark).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
@@ -163,7 +132,7 @@ fn a_node_that_goes_down_is_crossed_out_and_counted_and_comes_back() {
 fn unknown_is_hollow_and_never_a_colour_of_the_scale() {
     run(async {
         let cluster = Cluster::new(1_024);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &format!("{}#metric=cpu-pressure", door.url())).await;
@@ -180,7 +149,7 @@ fn unknown_is_hollow_and_never_a_colour_of_the_scale() {
         let blank: Vec<String> = serde_json::from_value(blank).unwrap();
         let blank: Vec<&str> = blank.iter().map(String::as_str).collect();
         assert!(pixels(&page, &blank, (0.5, 0.5)).await.iter().all(|pixel| pixel[3] == 0), "hollow inside");
-        let (x, y) = middle(&page, blank[0]).await;
+        let (x, y) = page.tile_middle(blank[0]).await;
         page.point_at(x, y).await;
         page.wait(
             "the tip says so",
@@ -198,13 +167,13 @@ fn a_tile_opens_its_node_and_the_back_button_shows_the_tiles() {
         for node in ["node042", "node043"] {
             cluster.set_down(node, false);
         }
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page =
             Page::open_cluster(&browser, &format!("{}#metric=load&find=node[001-099]", door.url())).await;
         assert_eq!(page.number("khz.shown").await, 99.0);
-        let (x, y) = middle(&page, "node042").await;
+        let (x, y) = page.tile_middle("node042").await;
         page.click_at(x, y).await;
         page.wait(
             "the node's own view is live",
@@ -225,7 +194,7 @@ fn a_tile_opens_its_node_and_the_back_button_shows_the_tiles() {
         )
         .await;
         assert_eq!(page.eval("document.querySelector('#metric').value").await, "load");
-        let (x, y) = middle(&page, "node043").await;
+        let (x, y) = page.tile_middle("node043").await;
         page.click_at(x, y).await;
         page.wait(
             "another node",
@@ -244,7 +213,7 @@ fn a_node_that_is_down_says_so_in_its_view_and_is_found_again() {
     run(async {
         let cluster = Cluster::new(70);
         cluster.set_down("node07", true);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(390, 844, Theme::Dark).await;
         let page = Page::open(&browser, &format!("{}#node=node08", door.url())).await;
@@ -274,7 +243,7 @@ fn tiles_are_found_sorted_and_opened_with_the_keyboard() {
         let cluster = Cluster::new(512);
         // Those that are down come first.
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
@@ -323,7 +292,7 @@ fn it_fits_every_size_and_theme() {
     run(async {
         for nodes in [4_096, 12] {
             let cluster = Cluster::new(nodes);
-            let door = open(&cluster);
+            let door = OpenDoor::of(&cluster);
             let browser = Browser::start().await;
             for (width, height) in [(1280, 900), (390, 844)] {
                 for theme in [Theme::Light, Theme::Dark] {
@@ -351,7 +320,7 @@ fn it_fits_every_size_and_theme() {
 #[test]
 fn hostlists_mean_the_same_on_the_page_as_in_the_terminal() {
     run(async {
-        let door = open(&Cluster::new(8));
+        let door = OpenDoor::of(&Cluster::new(8));
         let browser = Browser::start().await;
         let page = Page::open_cluster(&browser, &door.url()).await;
         for (text, name, expected) in [
@@ -390,7 +359,7 @@ fn tiles_have_names_and_the_last_minute_up_to_some_hundreds_of_nodes_and_more_ar
     run(async {
         for (nodes, is_named) in [(2, true), (64, true), (300, true), (1_024, false), (4_096, false)] {
             let cluster = Cluster::new(nodes);
-            let door = open(&cluster);
+            let door = OpenDoor::of(&cluster);
             let browser = Browser::start().await;
             for (width, height) in [(1280, 900), (360, 740)] {
                 browser.look(width, height, Theme::Light).await;
@@ -428,7 +397,7 @@ fn nodes_that_are_down_come_first_and_go_back_when_they_are_up() {
     run(async {
         let cluster = Cluster::new(64);
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Dark).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
@@ -456,7 +425,7 @@ fn a_second_number_is_a_bar_in_every_tile_and_unknown_has_none() {
     run(async {
         let cluster = Cluster::new(512);
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page =
@@ -477,7 +446,7 @@ fn a_second_number_is_a_bar_in_every_tile_and_unknown_has_none() {
         let edge = pixels(&page, &both, (0.25, 0.98)).await;
         assert_eq!(inside[0], edge[0], "unknown has no bar");
         assert_ne!(inside[1], edge[1], "a known one has");
-        let (x, y) = middle(&page, &high).await;
+        let (x, y) = page.tile_middle(&high).await;
         page.point_at(x, y).await;
         page.wait(
             "the tip has both",
@@ -551,11 +520,11 @@ fn a_finger_sees_a_name_before_it_opens_the_node() {
     run(async {
         let cluster = Cluster::new(1_024);
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(360, 740, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
-        let (x, y) = middle(&page, "gpu003").await;
+        let (x, y) = page.tile_middle("gpu003").await;
         page.tap_at(x, y).await;
         let tip = "document.querySelector('.tile-tip')";
         page.wait(
@@ -579,12 +548,12 @@ fn screenshot_of_the_cluster_for_the_documentation() {
     run(async {
         let path = std::env::var("KHZ_SCREENSHOT").unwrap_or_else(|_| "docs/screenshot.png".into());
         let cluster = Cluster::new(4_096);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 880, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
         page.wait("all have numbers", "khz.known + khz.down === khz.nodes").await;
-        let (x, y) = middle(&page, "node1042").await;
+        let (x, y) = page.tile_middle("node1042").await;
         page.point_at(x, y).await;
         page.wait("the tip of a tile is shown", "!document.querySelector('.tile-tip').hidden").await;
         page.screenshot(&root().join(path).with_file_name("cluster.png")).await;
@@ -606,7 +575,7 @@ fn nodes_that_left_and_missing_nodes_are_counted_separately() {
         for node in cluster.names() {
             cluster.set_down(node.as_str(), node.as_str() == "node07");
         }
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
@@ -637,7 +606,7 @@ fn totals_count_the_nodes_that_the_search_finds() {
         for node in cluster.names() {
             cluster.set_down(node.as_str(), ["node007", "node200"].contains(&node.as_str()));
         }
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(390, 844, Theme::Light).await;
         let page = Page::open_cluster(&browser, &format!("{}#metric=load", door.url())).await;
@@ -672,7 +641,7 @@ fn totals_count_the_nodes_that_the_search_finds() {
 fn tiles_sorted_by_value_are_in_order_as_soon_as_they_have_numbers() {
     run(async {
         let cluster = Cluster::new(256);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &format!("{}#sort=value", door.url())).await;
@@ -703,7 +672,7 @@ fn while_the_hub_is_away_the_page_shows_no_number_of_nodes_that_are_down() {
     run(async {
         let cluster = Cluster::new(64);
         cluster.set_down("node07", true);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(390, 844, Theme::Dark).await;
         let page = Page::open_cluster(&browser, &door.url()).await;

@@ -1,29 +1,16 @@
 //! Several nodes side by side, and all nodes together over time, in a real headless Chromium: served by a real door with
 //! made-up nodes, whose past the door's own PromQL reads.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::Cluster;
 use khz_browser_test::door::OpenDoor;
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
 use khz_http::NodeGroup;
 use serde_json::json;
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
 
 /// A cluster in which all nodes are up, and its door, which knows two groups.
 fn open(nodes: usize) -> (Cluster, OpenDoor) {
@@ -36,23 +23,9 @@ fn open(nodes: usize) -> (Cluster, OpenDoor) {
     (cluster, door)
 }
 
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
-
 async fn assert_fits(page: &Page<'_>, width: u32) {
     let wide = page.number("document.documentElement.scrollWidth").await;
     assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-}
-
-/// The middle of a tile, in coordinates of the page.
-async fn middle(page: &Page<'_>, name: &str) -> (f64, f64) {
-    let script = format!(
-        "(() => {{ const t = khz.tile('{name}'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
-         return [box.x + t.x + t.width / 2, box.y + t.y + t.height / 2]; }})()"
-    );
-    let read = page.eval(&script).await;
-    (read[0].as_f64().expect("a number"), read[1].as_f64().expect("a number"))
 }
 
 const BAR: &str = "document.querySelector('#cluster .choice-bar')";
@@ -65,7 +38,7 @@ fn nodes_that_are_clicked_with_shift_are_compared_with_a_line_each() {
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
         for name in ["node03", "node50"] {
-            let (x, y) = middle(&page, name).await;
+            let (x, y) = page.tile_middle(name).await;
             page.click_with_shift_at(x, y).await;
         }
         page.wait("both are chosen", "khz.chosen.join() === 'node03,node50'").await;
@@ -111,7 +84,7 @@ fn no_more_nodes_are_chosen_than_can_be_told_apart() {
         browser.look(1280, 900, Theme::Dark).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
         for name in cluster.names().iter().skip(10).take(9) {
-            let (x, y) = middle(&page, name.as_str()).await;
+            let (x, y) = page.tile_middle(name.as_str()).await;
             page.click_with_shift_at(x, y).await;
         }
         let said = "/At most 8 nodes can be compared/.test(document.querySelector('#notice').textContent)";
@@ -246,7 +219,7 @@ fn previous_and_next_node_are_in_the_heading_and_keep_the_way_back() {
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &door.url()).await;
-        let (x, y) = middle(&page, "node09").await;
+        let (x, y) = page.tile_middle("node09").await;
         page.click_at(x, y).await;
         page.wait("the node is shown", "khz.view === 'node' && khz.rows > 1").await;
         page.click("#next").await;

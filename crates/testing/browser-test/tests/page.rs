@@ -1,28 +1,10 @@
 //! The live page in a real headless Chromium, served by a real khz.
 
-use std::future::Future;
-use std::sync::{Mutex, PoisonError};
-
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::server::{Server, binary};
 use khz_browser_test::{root, target_dir};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
-
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
 
 #[test]
 fn the_page_loads_and_moves_at_every_size_and_theme() {

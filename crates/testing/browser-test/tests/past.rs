@@ -1,18 +1,12 @@
 //! The past on the page of a node, in a real Chromium: what a door has stored of a made-up node, with a spike, a gap and a beginning.
 
-use std::future::Future;
-use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
-
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::{Cluster, SPIKE};
 use khz_browser_test::door::OpenDoor;
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
 use serde_json::Value;
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const HOUR: u64 = 3_600;
 const LOAD: &str = ".panel[aria-label='Load'] .frame";
@@ -20,23 +14,6 @@ const LOADED: &str = "!khz.time.isLoading && khz.time.panels['Load'] && khz.time
 const NOTE: &str = "document.querySelector('.timebar-note').textContent";
 /// Bytes a second and round trip in ms of a line so slow that answers can be given up.
 const SLOW_LINE: (u32, u32) = (100_000, 400);
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
-
-fn open(cluster: &Cluster) -> OpenDoor {
-    OpenDoor::open(cluster, SocketAddr::from(([127, 0, 0, 1], 0)))
-}
-
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
 
 /// The page of the only node, with a window from one time to another, whose data have come.
 async fn window<'a>(browser: &'a Browser, door: &OpenDoor, from: u64, to: u64) -> Page<'a> {
@@ -83,7 +60,7 @@ fn a_spike_of_one_row_is_seen_in_a_window_of_half_a_day_and_exactly_when_one_loo
     run(async {
         let cluster = Cluster::new(1).with_past(9 * HOUR);
         let (spike, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, since, since + 9 * HOUR).await;
@@ -119,7 +96,7 @@ fn a_gap_is_blank_and_unknown_and_never_0() {
     run(async {
         let cluster = Cluster::new(1).with_past(2 * HOUR);
         let (_, gap, _) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, gap - 600, gap + 1_200).await;
@@ -144,7 +121,7 @@ fn before_the_beginning_the_page_says_that_there_is_nothing_and_why() {
     run(async {
         let cluster = Cluster::new(1).with_past(2 * HOUR);
         let (_, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Dark).await;
         let page = window(&browser, &door, since - 600, since + 600).await;
@@ -172,7 +149,7 @@ fn a_window_that_moves_back_is_there_and_what_nobody_wants_any_more_is_given_up(
     run(async {
         let cluster = Cluster::new(1).with_past(12 * HOUR);
         let (_, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, since + 3 * HOUR, since + 3 * HOUR + 600).await;
@@ -205,7 +182,7 @@ fn the_overview_shows_all_that_is_kept_and_its_handle_moves_the_window() {
     run(async {
         let cluster = Cluster::new(1).with_past(6 * HOUR);
         let (_, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = Page::open(&browser, &format!("{}#rate=1&window=10min", door.url())).await;
@@ -283,7 +260,7 @@ fn the_overview_shows_all_that_is_kept_and_its_handle_moves_the_window() {
 #[test]
 fn a_khz_without_a_past_says_so_in_the_overview() {
     run(async {
-        let door = open(&Cluster::new(1).without_past());
+        let door = OpenDoor::of(&Cluster::new(1).without_past());
         let browser = Browser::start().await;
         browser.look(360, 800, Theme::Light).await;
         let page = Page::open(&browser, &format!("{}#rate=1&window=1min", door.url())).await;
@@ -310,7 +287,7 @@ fn a_node_that_is_down_still_shows_its_past() {
         let cluster = Cluster::new(3).with_past(2 * HOUR);
         cluster.set_down("node2", true);
         let (_, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         browser
@@ -339,7 +316,7 @@ fn a_window_can_be_compared_with_the_hour_before() {
     run(async {
         let cluster = Cluster::new(1).with_past(2 * HOUR);
         let (_, _, since) = cluster.past();
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, since + HOUR + 1_200, since + HOUR + 1_500).await;
@@ -384,7 +361,7 @@ fn the_link_to_all_nodes_leads_over_the_windows_that_were_shown() {
     run(async {
         let cluster = Cluster::new(70);
         cluster.set_down("node42", false);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_cluster(&browser, &format!("{}#metric=load", door.url())).await;

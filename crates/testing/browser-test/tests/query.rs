@@ -1,27 +1,14 @@
 //! The view of a query in a real headless Chromium: over a real khz, and over an engine made up here.
 
-use std::future::Future;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::page::Page;
+use khz_browser_test::run::run;
 use khz_browser_test::server::Server;
 use khz_browser_test::target_dir;
 use serde_json::{Value, json};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
 
 /// Opens a query, and waits until it is answered.
 async fn opened<'a>(browser: &'a Browser, server: &Server, query: &str) -> Page<'a> {

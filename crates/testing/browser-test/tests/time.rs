@@ -1,15 +1,10 @@
 //! The time that the page of a node shows: zooming, moving, the address, and back to now, in a real Chromium.
 
-use std::future::Future;
-use std::sync::{Mutex, PoisonError};
-
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::server::Server;
 use khz_browser_test::target_dir;
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// `modifiers` of an event: Ctrl is held, Shift is held.
 const CTRL: u32 = 2;
@@ -19,19 +14,6 @@ const PLOT: &str = ".panel .frame";
 const AXIS: &str = ".panel .times";
 const TEXT: &str = "document.querySelector('.timebar-text').textContent";
 const SPAN: &str = "khz.time.to - khz.time.from";
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
-
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
 
 /// A point of an element: shares of its width and height.
 async fn point(page: &Page<'_>, selector: &str, (x, y): (f64, f64)) -> (f64, f64) {

@@ -1,27 +1,14 @@
 //! The card of a demo in a real headless Chromium, over a real `khz demo`; and the moving picture of the README, which is made of it.
 
-use std::future::Future;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::demo::Demo;
 use khz_browser_test::moving_picture::MovingPicture;
 use khz_browser_test::page::Page;
+use khz_browser_test::run::run;
 use khz_browser_test::{root, target_dir};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
 
 async fn text(page: &Page<'_>, selector: &str) -> String {
     let text = page.eval(&format!("document.querySelector('{selector}')?.textContent ?? ''")).await;

@@ -1,35 +1,14 @@
 //! The waterfall in a real headless Chromium, served by a real door with made-up nodes.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::{Cluster, STAGGER};
 use khz_browser_test::door::OpenDoor;
 use khz_browser_test::page::Page;
+use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
 use serde_json::{Value, json};
-
-/// Allows one browser at a time: on a small machine several would slow each other down.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn run(test: impl Future<Output = ()>) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts")
-        .block_on(test);
-}
-
-fn open(cluster: &Cluster) -> OpenDoor {
-    OpenDoor::open(cluster, SocketAddr::from(([127, 0, 0, 1], 0)))
-}
-
-async fn assert_clean_console(browser: &Browser) {
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
-}
 
 /// Opens the waterfall and waits until most nodes have a number.
 async fn visit<'a>(browser: &'a Browser, door: &OpenDoor, more: &str) -> Page<'a> {
@@ -82,7 +61,7 @@ const TIP: &str = "document.querySelector('.fall .tile-tip')";
 fn every_row_has_the_colour_of_its_number_and_the_tip_says_node_time_and_value() {
     run(async {
         let cluster = Cluster::new(64);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = visit(&browser, &door, "&measure=load&rate=10").await;
@@ -133,7 +112,7 @@ fn a_program_that_starts_on_one_node_after_the_other_is_seen_to_do_so() {
         for node in cluster.names() {
             cluster.set_down(node.as_str(), false);
         }
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Dark).await;
         let page = visit(&browser, &door, "&measure=tasks.running&rate=100").await;
@@ -158,7 +137,7 @@ fn a_program_that_starts_on_one_node_after_the_other_is_seen_to_do_so() {
 fn down_unknown_and_no_row_look_different_from_each_other_and_from_zero() {
     run(async {
         let cluster = Cluster::new(256);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         for theme in [Theme::Light, Theme::Dark] {
             for node in cluster.names() {
@@ -209,7 +188,7 @@ fn down_unknown_and_no_row_look_different_from_each_other_and_from_zero() {
 fn what_is_painted_is_copied_and_only_new_steps_are_drawn() {
     run(async {
         let cluster = Cluster::new(500);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = visit(&browser, &door, "&measure=cpu&rate=10").await;
@@ -226,7 +205,7 @@ fn what_is_painted_is_copied_and_only_new_steps_are_drawn() {
 fn rows_are_found_sorted_and_grouped_and_nobody_is_an_empty_picture_with_a_sentence() {
     run(async {
         let cluster = Cluster::new(128);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = visit(&browser, &door, "&measure=load&rate=10&find=gpu*,node[001-010]").await;
@@ -264,7 +243,7 @@ fn rows_are_found_sorted_and_grouped_and_nobody_is_an_empty_picture_with_a_sente
 fn keys_choose_node_and_time_pause_and_open() {
     run(async {
         let cluster = Cluster::new(64);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = visit(&browser, &door, "&measure=load&rate=10").await;
@@ -299,7 +278,7 @@ fn keys_choose_node_and_time_pause_and_open() {
 fn more_nodes_than_a_rate_allows_are_refused_with_a_sentence_and_a_search_helps() {
     run(async {
         let cluster = Cluster::new(1_024);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_bare(&browser, &format!("{}#view=waterfall&rate=100", door.url())).await;
@@ -320,7 +299,7 @@ fn more_nodes_than_a_rate_allows_are_refused_with_a_sentence_and_a_search_helps(
 fn while_the_hub_is_away_time_stands_and_what_passed_was_not_received() {
     run(async {
         let cluster = Cluster::new(32);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(360, 740, Theme::Dark).await;
         let page = visit(&browser, &door, "&measure=load&rate=10").await;
@@ -344,7 +323,7 @@ fn while_the_hub_is_away_time_stands_and_what_passed_was_not_received() {
 #[test]
 fn memory_is_bounded_and_wrong_clocks_are_named() {
     run(async {
-        let door = open(&Cluster::new(8));
+        let door = OpenDoor::of(&Cluster::new(8));
         let browser = Browser::start().await;
         let page = visit(&browser, &door, "").await;
         let cells = "const { WaterfallCells } = await import('/waterfall-cells.js'); const cells = new WaterfallCells(); \
@@ -393,7 +372,7 @@ fn memory_is_bounded_and_wrong_clocks_are_named() {
 fn at_a_row_a_second_it_begins_with_what_the_hub_remembers() {
     run(async {
         let cluster = Cluster::new(64);
-        let door = open(&cluster);
+        let door = OpenDoor::of(&cluster);
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page =
@@ -419,7 +398,7 @@ fn it_fits_every_size_and_theme() {
             if nodes < 6 {
                 cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
             }
-            let door = open(&cluster);
+            let door = OpenDoor::of(&cluster);
             let browser = Browser::start().await;
             for (width, height) in [(1280, 900), (360, 740)] {
                 for theme in [Theme::Light, Theme::Dark] {

@@ -42,7 +42,7 @@ Examples:
   khz demo                          200 nodes, until Ctrl-C
   khz demo --open                   the same, and the page in your browser
   khz demo --nodes 1000 --for 10m   a larger one, for ten minutes
-  khz demo --listen 0.0.0.0:8080    seen from other machines, or from outside of
+  khz demo --listen 0.0.0.0:7080    seen from other machines, or from outside of
                                     a container; everybody may read it
 
 What happens, in three and a half minutes: one node of a job of 64 becomes slow,

@@ -2,9 +2,10 @@
 // instant is pointed at in all of them. It refuses to know what is asked.
 
 import { askPrometheus } from "./ask.js";
+import { clockText } from "./moment.js";
 import { element } from "./panel.js";
 import { runsOf, valueAt } from "./query-answer.js";
-import { clockText, QueryChart } from "./query-chart.js";
+import { QueryChart } from "./query-chart.js";
 import { UNKNOWN_TEXT } from "./units.js";
 
 /** Asked again after this long, and not before another point is there. */

@@ -2,8 +2,32 @@
 
 use khz_browser_test::browser::Browser;
 use khz_browser_test::page::Page;
+use khz_browser_test::root;
+use khz_browser_test::run::run;
 use khz_browser_test::server::Server;
 use serde_json::{Value, json};
+
+/// Every module finds what it imports: one that does not keeps its whole view away.
+#[test]
+fn every_module_of_the_page_loads() {
+    run(async {
+        let files = std::fs::read_dir(root().join("web")).expect("the page's files");
+        let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+        // The first one begins to show the page when it is loaded, and so is loaded already.
+        let modules: Vec<String> = names.filter(|name| name.ends_with(".js")).collect();
+        assert!(modules.len() > 30, "{modules:?}");
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        let page = Page::open(&browser, server.url()).await;
+        let failed = format!(
+            "(async () => (await Promise.allSettled({}.map((name) => import('/' + name))))
+                .filter(({{ status }}) => status === 'rejected').map(({{ reason }}) => String(reason)))()",
+            json!(modules)
+        );
+        assert_eq!(page.eval(&failed).await, json!([]));
+        browser.close().await;
+    });
+}
 
 /// Helpers of the expressions below: a table of counters or gauges, and the content of a track's finest ring.
 const HELPERS: &str = "
@@ -334,8 +358,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
 
 #[test]
 fn the_pages_arithmetic_keeps_its_promises() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime starts").block_on(async {
+    run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
         let page = Page::open(&browser, server.url()).await;

@@ -114,7 +114,7 @@ fn stops(cast: &Cast, tempo: Tempo) -> Vec<Stop> {
             SLOWS.0,
             &format!("{slow} of the job becomes slow"),
             &format!(
-                "A hypervisor gives its CPU time to others, and its {peers} peers wait for it. It has the darkest tile."
+                "A hypervisor gives its CPU time to others, and its {peers} peers wait for it. Its tile is unlike all others."
             ),
             &format!("metric=cpu.all.steal&sort=value&find={job}"),
             "query 'topk(3, sum by (instance) (rate(node_cpu_seconds_total{mode=\"steal\"}[30s])))'",

@@ -12,8 +12,10 @@ import { marksOf, TimeAxis } from "./time-axis.js";
 import { SAME } from "./time-bar.js";
 import { percent, perSecond, plain } from "./units.js";
 
-/** Points that are asked for. */
+/** Points that are asked for, at most. */
 const POINTS = 300;
+/** A point is never shorter (seconds): most nodes have a row a second, and a point without a row is a gap. */
+const POINT_SECONDS_MIN = 2;
 /** The present end is asked for again after the time of so many points, but neither more often than this nor more seldom. */
 const RENEW_POINTS = 2;
 const RENEW_MS_MIN = 30_000;
@@ -132,7 +134,7 @@ export class Overview {
         this.from = this.isOther ? Math.min(this.from || first.since, first.since) : first.since;
         this.isOther = false;
         this.on.begins(this.from);
-        const rows = new PastRows(await this.fetch(feed, this.from, POINTS, asking.signal));
+        const rows = new PastRows(await this.fetch(feed, this.from, this.points(), asking.signal));
         new PastTable([rows]).feed([feed]);
         [this.samples] = feed.tracks;
       } else if (Number.isNaN(this.from)) {
@@ -151,9 +153,15 @@ export class Overview {
 
   /** Asks again after a while, unless nobody would see it. */
   wait() {
-    const point = (1_000 * (this.to - this.from)) / POINTS || 0;
+    const point = (1_000 * (this.to - this.from)) / this.points() || 0;
     const pause = Math.min(RENEW_MS_MAX, Math.max(RENEW_MS_MIN, RENEW_POINTS * point));
     this.timer = setTimeout(() => (document.hidden || this.on.isPaused() ? this.wait() : this.ask()), pause);
+  }
+
+  /** How many points the past has room for. */
+  points() {
+    const span = (this.to || Date.now() / 1_000) - this.from;
+    return Math.min(POINTS, Math.max(1, Math.floor(span / POINT_SECONDS_MIN)));
   }
 
   fetch({ names }, from, points, signal) {

@@ -16,6 +16,8 @@ export class TilePast {
     this.count = count <= PAST_NODES_MAX ? count : 0;
     this.values = new Float32Array(this.count * PAST_SECONDS).fill(NaN);
     this.newest = -1;
+    /** The first second in which the tiles had a number. */
+    this.live = Infinity;
   }
 
   /** Takes the numbers of `second`; seconds without numbers are unknown. */
@@ -26,6 +28,7 @@ export class TilePast {
       for (let s = from; s <= second; s++) this.values[at * PAST_SECONDS + (s % PAST_SECONDS)] = s === second ? values[at] : NaN;
     }
     this.newest = Math.max(this.newest, second);
+    if (this.live === Infinity && values.some((value) => !Number.isNaN(value))) this.live = second;
   }
 
   /** A number from before, where there is none yet. */
@@ -42,6 +45,7 @@ export class TilePast {
     this.source?.close();
     const source = (this.source = new EventSource(address));
     const end = () => source.close();
+    let messages = 0;
     signal.addEventListener("abort", end);
     source.onerror = end;
     source.addEventListener("nodes", (event) => {
@@ -51,12 +55,13 @@ export class TilePast {
     source.addEventListener("steps", (event) => {
       const { steps } = JSON.parse(event.data);
       if (steps.length === 0) return;
-      end();
-      if (source !== this.source) return;
+      if (source !== this.source) return end();
       for (const { step, runs } of steps) {
         for (const [start, ...numbers] of runs) numbers.forEach((value, i) => this.put(start + i, step, value));
       }
       done();
+      // These numbers come some seconds later than those of the tiles, which begin with the second row where they are rates.
+      if (steps.at(-1).step >= this.live || ++messages >= PAST_SECONDS) end();
     });
   }
 

@@ -1,5 +1,5 @@
 //! `docs/constants.md`: the limits and times of the code, each with its value and its reason. It lists the constants of the crates
-//! and of the page that have a comment; tables and texts are left out.
+//! and of the page that have a comment; tables, texts and pairs are left out, and so are benchmarks and chores.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,8 +12,8 @@ const PAGE: &str = "docs/constants.md";
 const HEAD: &str = "\
 # Every limit and every time
 
-For developers: the constants of the code, each with its value, its file, and what its comment says of it. Search this page for
-a name or a word. [limits.md](limits.md) says what happens at a limit, [where.md](where.md) goes from questions to files; paths are
+For developers: the numbers and times among the constants of crates and page, each with its value, its file, and what its comment
+says of it. Constants of tests, benchmarks and chores are not here. Search this page for a name or a word. [limits.md](limits.md) says what happens at a limit, [where.md](where.md) goes from questions to files; paths are
 as there. `cargo xtask reference` writes this page from the files; do not edit it.
 ";
 

@@ -56,15 +56,15 @@ pub(crate) fn sections(
     Ok(page)
 }
 
-/// The folders with code: each crate, then the others.
+/// The folders with code: each crate, then the others. The crates are those on the disk, so that none can be forgotten.
 pub(crate) fn folders() -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
-    let crates = step::root().join("crates");
-    for group in ["core", "node", "cluster", "doors", "reader", "files", "history"] {
-        folders.extend(entries(&crates.join(group))?);
+    for folder in entries(&step::root().join("crates"))? {
+        match folder.join("Cargo.toml").exists() {
+            true => folders.push(folder),
+            false => folders.extend(entries(&folder)?),
+        }
     }
-    folders.push(crates.join("khz"));
-    folders.extend(entries(&crates.join("testing"))?);
     folders.extend(
         ["web", "bench", "fuzz/src", "fuzz/targets", "examples", "xtask"].map(|name| step::root().join(name)),
     );
@@ -184,6 +184,18 @@ fn tests(text: &str) -> Vec<String> {
 fn the_page_of_all_files_is_up_to_date() {
     let stands = fs::read_to_string(step::root().join(PAGE)).unwrap_or_default();
     assert!(stands == page().unwrap(), "{PAGE} is older than the files: `cargo xtask reference` writes it");
+}
+
+#[test]
+fn every_source_file_of_the_workspace_is_in_a_listed_folder() {
+    let root = step::root();
+    let listed = folders().unwrap();
+    let is_hidden = |path: &Path| path.file_name().unwrap().to_string_lossy().starts_with('.');
+    let tops = entries(root).unwrap().into_iter().filter(|path| path.is_dir() && !is_hidden(path));
+    let mut forgotten: Vec<PathBuf> =
+        tops.filter(|top| !top.ends_with("target")).flat_map(|top| files(&top).unwrap()).collect();
+    forgotten.retain(|file| !listed.iter().any(|folder| file.starts_with(folder)));
+    assert!(forgotten.is_empty(), "docs/files.md and docs/constants.md leave these out: {forgotten:#?}");
 }
 
 #[test]

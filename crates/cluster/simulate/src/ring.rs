@@ -12,11 +12,14 @@ use khz_model::{Nanos, Stamp};
 use crate::reel::Reel;
 use crate::variation::Variation;
 
-/// A block has at least this many rows (`docs/block.md`).
+// The numbers of `block/encode.rs`, where they are private; a test below compares the bytes.
+/// The ring does not end a block for its size before it has this many rows and spans this much time (`docs/block.md`).
 const BLOCK_ROWS_MIN: u64 = 10;
 const BLOCK_SPAN_MIN: Nanos = Nanos::from_millis(100);
+/// After that, a block ends at this many bytes of rows, or at this many times the bytes of its key row if that is more ...
 const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCK_KEY_ROWS: u64 = 8;
+/// ... or at this many rows, or at this much time.
 const BLOCK_ROWS: u64 = 128;
 const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
 

@@ -1,3 +1,5 @@
+//! A group is evaluated: what its rules record, which alerts they make, and what outlives a restart.
+
 use std::path::Path;
 
 use khz_promql::{Limits, is_stale, label_text};

@@ -25,6 +25,7 @@ const STORMS: (u64, u64) = (75, 75);
 const AILS: (u64, u64) = (80, 20);
 /// For how long the dead node stays away.
 const AWAY: u64 = 90;
+/// When the tour is over.
 const CURTAIN: u64 = 210;
 
 /// A script.

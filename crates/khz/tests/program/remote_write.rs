@@ -117,6 +117,14 @@ fn seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
+/// VictoriaMetrics keeps decimal numbers: of a double with 17 digits, such as a time, the last bit may be another one.
+fn is_same(one: &(i64, String), other: &(i64, String)) -> bool {
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let (a, b) = (number(&one.1), number(&other.1));
+    let is_near = (a - b).abs() <= f64::EPSILON * a.abs();
+    one.0 == other.0 && (one.1 == other.1 || is_near)
+}
+
 /// What was received is what is stored, up to the newest sample of each node that was received.
 fn compare(received: &Content, stored: &Content, nodes: &[&str]) {
     let mut samples = 0;
@@ -124,9 +132,11 @@ fn compare(received: &Content, stored: &Content, nodes: &[&str]) {
         let end = newest(received, &key.1) * 1_000;
         let stored: Vec<_> = stored.iter().filter(|(time, _)| *time <= end).collect();
         let received: Vec<_> = received.get(key).into_iter().flatten().collect();
-        if stored != received {
-            let missing = stored.iter().find(|sample| !received.contains(sample));
-            let further = received.iter().find(|sample| !stored.contains(sample));
+        let has =
+            |samples: &[&(i64, String)], one: &(i64, String)| samples.iter().any(|other| is_same(one, other));
+        if stored.len() != received.len() || !stored.iter().zip(&received).all(|(a, b)| is_same(a, b)) {
+            let missing = stored.iter().find(|sample| !has(&received, sample));
+            let further = received.iter().find(|sample| !has(&stored, sample));
             panic!(
                 "{key:?}: {} of {}; missing {missing:?}, further {further:?}",
                 received.len(),

@@ -389,7 +389,7 @@ fn a_scrape_may_ask_for_some_collectors_in_node_exporters_words() {
     let unknown = server.get("/metrics?collect[]=cpu&collect[]=systemd");
     assert_eq!(unknown.status, 400);
     assert!(
-        unknown.body.contains("no collector 'systemd'; there are arp, bcache, bonding, btrfs, cpu"),
+        unknown.body.contains("no collector 'systemd'; there are arp, bcache, bcachefs, bonding, btrfs, cpu"),
         "{}",
         unknown.body
     );

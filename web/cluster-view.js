@@ -197,6 +197,7 @@ export class ClusterView {
       this.matches = matcher(this.search);
     } catch (error) {
       problem.textContent = visible(error.message);
+      this.matches ??= () => true;
     }
     const shown = [];
     const inGroup = this.groups.matcher(this.group);

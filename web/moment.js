@@ -78,6 +78,7 @@ export function addressText(time) {
 export function momentOf(text) {
   if (text === null || text === undefined) return NaN;
   const isDate = /^\d{4}-\d{2}-\d{2}T/.test(text);
-  const time = isDate ? Date.parse(text) / 1_000 : /^\d{1,12}(\.\d+)?$/.test(text) ? Number(text) : NaN;
+  // The `+` of a zone is a blank to those who read addresses.
+  const time = isDate ? Date.parse(text.replace(/ (?=\d{2}:?\d{2}$)/, "+")) / 1_000 : /^\d{1,12}(\.\d+)?$/.test(text) ? Number(text) : NaN;
   return time >= EARLIEST && time < LATEST ? time : NaN;
 }

@@ -167,6 +167,7 @@ export class WaterfallView {
       this.matches = matcher(this.search);
     } catch (error) {
       problem.textContent = visible(error.message);
+      this.matches ??= () => true;
     }
     const inGroup = this.groupsKnown.matcher(this.group);
     return (name) => inGroup(name) && this.matches(name);

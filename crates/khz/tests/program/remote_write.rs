@@ -117,11 +117,11 @@ fn seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// VictoriaMetrics keeps decimal numbers: of a double with 17 digits, such as a time, the last bit may be another one.
+/// VictoriaMetrics keeps decimal numbers: a double of 17 digits, such as a time, has 15 of them.
 fn is_same(one: &(i64, String), other: &(i64, String)) -> bool {
     let number = |text: &str| text.parse::<f64>().unwrap();
     let (a, b) = (number(&one.1), number(&other.1));
-    let is_near = (a - b).abs() <= f64::EPSILON * a.abs();
+    let is_near = (a - b).abs() <= 1e-14 * a.abs();
     one.0 == other.0 && (one.1 == other.1 || is_near)
 }
 

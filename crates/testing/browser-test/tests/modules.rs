@@ -337,14 +337,14 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
                 const { addressText, clockText, momentOf, timeMarks } = await import('/moment.js');
                 const away = new Date(2026, 10, 29, 0, 0, 0).getTime() / 1000;
                 return [
-                    ['1795958189.5', '2026-11-29T13:16:29.500Z', '2026-11-29T14:16:29.5+01:00', 'yesterday', '-5', '', null].map(momentOf),
+                    ['1795958189.5', '2026-11-29T13:16:29.500Z', '2026-11-29T14:16:29.5+01:00', '2026-11-29T14:16:29.5 01:00', 'yesterday', '-5', '', null].map(momentOf),
                     addressText(1795958189.25), addressText(1795958189),
                     clockText(away + 3661.29, 0.1), clockText(away + 3661, 1), clockText(away + 3661, 60),
                     timeMarks(away + 0.29, away + 1.1, 5).map(({ text }) => text),
                 ];
             })()",
             json!([
-                [1_795_958_189.5, 1_795_958_189.5, 1_795_958_189.5, null, null, null, null],
+                [1_795_958_189.5, 1_795_958_189.5, 1_795_958_189.5, 1_795_958_189.5, null, null, null, null],
                 "2026-11-29T13:16:29.250Z",
                 "2026-11-29T13:16:29Z",
                 "01:01:01.290",

@@ -39,7 +39,7 @@ export class TimeBar {
     const hear = (target, then) => target.addEventListener("click", then, { signal });
     this.live = this.bar.querySelector("#live");
     hear(this.live, on.live);
-    this.compared = root.querySelector("#compare");
+    this.compared = root.querySelector("#compared");
     const options = Object.entries(COMPARED).map(([name, { text }]) => new Option(text.replace("the ", ""), name));
     this.compared.replaceChildren(new Option("nothing", ""), ...options);
     this.compared.addEventListener("change", () => on.compare(this.compared.value), { signal });

@@ -233,3 +233,16 @@ fn no_module_of_the_page_waits_for_another_to_name_it() {
     let expected: BTreeSet<&str> = modules.filter(is_told).collect();
     assert_eq!(told, expected);
 }
+
+/// Of two elements with one name the second is never found.
+#[test]
+fn each_part_of_the_page_has_a_name_of_its_own() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let page = ask(&server, "GET", "/", "").text();
+    let mut names = BTreeSet::new();
+    for part in page.split(" id=\"").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(names.insert(name), "{name} is there twice");
+    }
+    assert!(names.len() > 10, "{names:?}");
+}

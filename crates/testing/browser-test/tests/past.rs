@@ -320,7 +320,7 @@ fn a_window_can_be_compared_with_the_hour_before() {
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, since + HOUR + 1_200, since + HOUR + 1_500).await;
-        let choose = "(() => { const s = document.querySelector('#compare'); s.value = '1h'; s.dispatchEvent(new Event('change')); return true; })()";
+        let choose = "(() => { const s = document.querySelector('#compared'); s.value = '1h'; s.dispatchEvent(new Event('change')); return true; })()";
         page.eval(choose).await;
         page.wait("the hour before has come", &format!("{LOADED} && khz.time.panels['Load'].isCompared"))
             .await;

@@ -20,6 +20,8 @@ const POINT_SECONDS_MIN = 2;
 const RENEW_POINTS = 2;
 const RENEW_MS_MIN = 30_000;
 const RENEW_MS_MAX = 600_000;
+/** Live rows may come before those that are kept. */
+const START_MS = 1_500;
 /** The strip is drawn again this often while it goes on to now. */
 const REDRAW_MS = 1_000;
 /** A key moves by this share of the strip, with Shift ten times as far. */
@@ -110,7 +112,8 @@ export class Overview {
     if (this.isStarted) return;
     this.isStarted = true;
     this.say("loading…");
-    this.ask();
+    // A khz that has just begun has its first row of a second in a moment. Who asked for a time of the past waits for nothing.
+    this.timer = setTimeout(() => this.ask(), this.time.past ? 0 : START_MS);
   }
 
   close() {

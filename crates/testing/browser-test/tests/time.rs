@@ -180,8 +180,9 @@ fn wheel_and_keys_zoom_and_move_and_an_ordinary_wheel_scrolls_the_page() {
 fn two_fingers_zoom_and_one_moves_the_axis() {
     run(async {
         let server = Server::start().await;
-        let browser = Browser::start().await;
         for theme in [Theme::Light, Theme::Dark] {
+            // Fingers of one page are no fingers of the next one in the same browser.
+            let browser = Browser::start().await;
             browser.look(360, 800, theme).await;
             browser.cdp("Emulation.setTouchEmulationEnabled", serde_json::json!({ "enabled": true })).await;
             let page = live_page(&browser, &server).await;
@@ -219,8 +220,8 @@ fn two_fingers_zoom_and_one_moves_the_axis() {
             page.click("#live").await;
             page.wait("Live is live", "!khz.time.isPast").await;
             assert_clean_console(&browser).await;
+            browser.close().await;
         }
-        browser.close().await;
     });
 }
 

@@ -17,7 +17,7 @@ const [EARLIEST, LATEST] = [0, 253_402_300_800];
 
 const two = (n) => String(n).padStart(2, "0");
 
-/** Round local times between two times, at most so many: [{time, text}]. Where they are hours apart, midnight is named by its day. */
+/** Round local times between two times, at most `most` of them: [{time, text}]. Where they are hours apart, midnight is named by its day. */
 export function timeMarks(start, end, most) {
   const step = TIME_STEPS.find((step) => (end - start) / step <= most) ?? (end - start) / most;
   const away = -new Date(end * 1_000).getTimezoneOffset() * 60;

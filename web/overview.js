@@ -16,7 +16,7 @@ import { percent, perSecond, plain } from "./units.js";
 const POINTS = 300;
 /** A point is never shorter (seconds): most nodes have a row a second, and a point without a row is a gap. */
 const POINT_SECONDS_MIN = 2;
-/** The present end is asked for again after the time of so many points, but neither more often than this nor more seldom. */
+/** The present end is asked for again after this number of points, at least RENEW_MS_MIN and at most RENEW_MS_MAX later. */
 const RENEW_POINTS = 2;
 const RENEW_MS_MIN = 30_000;
 const RENEW_MS_MAX = 600_000;

@@ -179,7 +179,7 @@ export class Past {
   }
 }
 
-/** How many points of each series are asked for, where there are so many series. */
+/** How many points of each series are asked for: fewer if there are more series. */
 const pointsOf = (series) => Math.min(POINTS_MAX, Math.max(POINTS_MIN, Math.floor(POINTS_ALL_MAX / series)));
 
 /** How far before a window a row is needed. */

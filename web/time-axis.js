@@ -12,7 +12,7 @@ const EDGE = 0.06;
 
 const ago = (seconds) => (seconds >= 120 ? `−${Number((seconds / 60).toFixed(1))} min` : `−${seconds} s`);
 
-/** Where round times are in a window that is so many CSS pixels wide: [{share, text}]. */
+/** Where round times are in a window `width` CSS pixels wide: [{share, text}]. */
 export function marksOf(from, to, width) {
   const most = Math.max(2, Math.floor(width / (to - from < FINE_BELOW ? FINE_MARK_PIXELS : MARK_PIXELS)));
   return timeMarks(from, to, most).map(({ time, text }) => ({ share: (time - from) / (to - from), text }));

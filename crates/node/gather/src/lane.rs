@@ -480,11 +480,7 @@ impl Lane {
         self.begin_generation();
         (self.slots, self.dirty) = (Vec::new(), Vec::new());
         self.by_source = vec![Vec::new(); self.members.len()];
-        for (index, source) in sources.iter().enumerate() {
-            if self.members[index].is_some() {
-                self.grow(index, source);
-            }
-        }
+        sources.iter().enumerate().for_each(|(index, source)| self.know(index, source));
         // To a handler that cannot be bound to these slots, the numbers of the readings would mean what they meant before.
         self.is_bound = false;
         self.is_bound = self.bind(sources);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use khz_model::Instance;
-use khz_model::exposed::{TIME, UP};
+use khz_model::exposed::is_of_rows;
 use khz_model::instance::kernel_text;
 use khz_model::metric::Text;
 use khz_parse::exposition::{Family, families};
@@ -35,11 +35,9 @@ pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 /// What the names of files may not begin with: khz's own numbers and those of jobs are called so.
 const OURS: &str = "khz_";
 
-/// Names that the program has itself, also those that no row has. Most machines have no such files, and never ask.
-static TAKEN: LazyLock<HashSet<Text>> = LazyLock::new(|| {
-    let gathered = crate::catalogue();
-    gathered.iter().map(|metric| metric.exposition.name.clone()).chain([UP.into(), TIME.into()]).collect()
-});
+/// Names that the program has itself. Most machines have no such files, and never ask.
+static TAKEN: LazyLock<HashSet<Text>> =
+    LazyLock::new(|| crate::catalogue().iter().map(|metric| metric.exposition.name.clone()).collect());
 
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
@@ -246,7 +244,7 @@ impl<'a> Numbers<'a> {
     /// The name of a family in khz, if nothing else has it.
     fn free_name(&self, family: &Family<'_>) -> Result<String, String> {
         let name = family.name;
-        if name.starts_with(OURS) || TAKEN.contains(name) {
+        if name.starts_with(OURS) || is_of_rows(name) || TAKEN.contains(name) {
             return Err(format!("khz has numbers called {name} itself"));
         }
         let metric = metric_name(name).map_err(|error| error.to_string())?;

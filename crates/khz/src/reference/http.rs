@@ -27,9 +27,12 @@ pub fn page(description: &str) -> String {
     text.push_str(&table(["path", "what"], rows));
     for (method, path, operation) in &operations {
         text.push_str(&format!("\n## {method} {path}\n\n{}.", summary(operation)));
+        if let Some(description) = operation["description"].as_str() {
+            text.push_str(&format!(" {description}"));
+        }
         let answer = operation["responses"]["200"]["description"].as_str().unwrap_or_default();
-        if answer.trim_end_matches('.') != summary(operation) {
-            text.push_str(&format!(" {answer}"));
+        if !answer.is_empty() && answer.trim_end_matches('.') != summary(operation) {
+            text.push_str(&format!("\n\nAnswer: {answer}"));
         }
         text.push_str("\n\n");
         if let Some(parameters) = operation["parameters"].as_array() {

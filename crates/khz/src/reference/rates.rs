@@ -9,10 +9,14 @@ const TOP: &str = "# How often each source is read
 
 <!-- Made by `cargo xtask reference` from the sources. -->
 
-While nobody asks for more. A node makes rows of all sources once a second, its base lane, which it sends to the hub; and ten times a second rows
-of those that change faster, its local lane, which stay in its ring (`base_rate`, `local_rate`). No source is read more often than the kernel updates it. A reader gets its own rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
+This page says how often khz reads each source while nobody asks for more.
 
-`[sources.NAME]` in the configuration gives a source a rate or a budget of its own, or switches it off ([configuration.md](configuration.md)). `khz check` says what each costs on this machine. What costs more than its budget is read less often, and the log says so: 5 % of a core for a file, 1 % for a survey, 0.3 % for processes.
+- Once a second a node makes a row of all sources (its base lane, `base_rate`), and sends it to the hub.
+- Ten times a second it makes a row of the sources that change faster (its local lane, `local_rate`). These rows stay in its ring.
+- No source is read more often than the kernel updates it.
+- A reader gets its own rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
+- `[sources.NAME]` in the configuration gives a source a rate or a budget of its own, or switches it off ([configuration.md](configuration.md)).
+- A source that costs more than its budget is read less often, and the log says so. The budget is 5 % of a core for a file, 1 % for a survey, 0.3 % for processes. `khz check` says what each source costs on this machine.
 
 ";
 
@@ -53,13 +57,21 @@ fn reason(file: &KernelFile) -> String {
             "a file server or a driver may not answer, so a thread of its own reads it; it changes slowly"
                 .to_owned()
         }
-        None if period > Nanos::SECOND => format!("the kernel updates it every {period}"),
+        None if period > Nanos::SECOND => "it seldom changes, or it is a long text".to_owned(),
         None if file.only_base => {
             "few people look at it, and reading all such files takes longer than the classic ones".to_owned()
         }
         None if period > Nanos(0) => format!("cheap, and the kernel updates it every {period}"),
-        None => "cheap, and it changes at any time".to_owned(),
+        None => match slowest(file) {
+            Some(slowest) => format!("cheap, and a part of it changes at any time (the rest every {slowest})"),
+            None => "cheap, and it changes at any time".to_owned(),
+        },
     }
+}
+
+/// The longest time after which the kernel updates a part of it; `None`: all of it changes at any time.
+fn slowest(file: &KernelFile) -> Option<Nanos> {
+    file.metrics().iter().filter_map(|metric| metric.refresh.period()).max()
 }
 
 /// Its path; of a system call, its name.

@@ -181,8 +181,16 @@ impl Controls {
         }
         if at_once && !for_all {
             // `close` has no errno that anybody checks: the reason has to do.
-            let problem = "only root and the user who mounted the tree can set this for everybody; hold the file open \
-                           to set it for your own process";
+            let problem = match inode.class {
+                Class::Rate => {
+                    "only root and the user who mounted the tree can set a rate that stays; hold the file open: the rate \
+                     holds until you close it"
+                }
+                _ => {
+                    "only root and the user who mounted the tree can set this for everybody; hold the file open to set \
+                     it for your own process"
+                }
+            };
             let _: Answer<()> = self.refuse(target, libc::EPERM, problem);
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn sentence(question: &Question, answer: &Answer) -> String {
             format!("{files} files fit: their hot pages stay in memory ({hot} of {has} pages a file).")
         }
         Fit::Partly(classes) => format!(
-            "{files} files fit partly: memory has {has} pages a file, of which {hot} are hot. Ordinary updates read nothing; \
+            "{files} files fit partly: memory has room for {has} pages a file; {hot} are hot. Ordinary updates read nothing; \
              the archives of {} and longer rows are read again when they are written.",
             answer.model.classes.get(classes).map_or(String::new(), |class| words::time(class.seconds))
         ),

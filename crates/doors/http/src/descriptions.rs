@@ -1,5 +1,5 @@
 //! The labels that samples have from other samples of their node: those of ranked sources
-//! ([`khz_model::Metric::labels_from`]). The third busiest process is slot 3; which process that is, another slot says.
+//! ([`khz_model::Metric::labels_from`]). The process at place 3 is slot 3; which process that is, another slot says.
 
 use std::collections::{HashMap, HashSet};
 

@@ -71,7 +71,7 @@ static CPU: [Entry; 7] = [
         "cpuinfo_avg_freq",
         Form::ThousandsIfQuick,
         "node_cpu_frequency_avg_hertz",
-        "How fast the processor ran lately, on average.",
+        "How fast the processor ran recently, on average.",
     ),
     of_cpu(
         "cpufreq.min",

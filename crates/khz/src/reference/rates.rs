@@ -63,15 +63,19 @@ fn reason(file: &KernelFile) -> String {
         }
         None if period > Nanos(0) => format!("cheap, and the kernel updates it every {period}"),
         None => match slowest(file) {
-            Some(slowest) => format!("cheap, and a part of it changes at any time (the rest every {slowest})"),
+            Some(slowest) => {
+                format!("cheap, and a part of it changes at any time (the rest every {slowest})")
+            }
             None => "cheap, and it changes at any time".to_owned(),
         },
     }
 }
 
-/// The longest time after which the kernel updates a part of it; `None`: all of it changes at any time.
+/// The longest time after which the kernel updates a part of it that is not constant; `None`: all of that changes at any time.
 fn slowest(file: &KernelFile) -> Option<Nanos> {
-    file.metrics().iter().filter_map(|metric| metric.refresh.period()).max()
+    let metrics = file.metrics();
+    let changing = metrics.iter().filter(|metric| metric.refresh != Refresh::Constant);
+    changing.filter_map(|metric| metric.refresh.period()).max()
 }
 
 /// Its path; of a system call, its name.

@@ -20,6 +20,9 @@ This page says how often khz reads each source while nobody asks for more.
 
 ";
 
+/// The period of the local lane.
+const LOCAL: Nanos = Nanos::from_millis(100);
+
 /// The page.
 pub fn page() -> String {
     let row = |file: &&'static KernelFile| [code(file.name), code(&place(file)), rate(file), reason(file)];
@@ -32,7 +35,7 @@ fn period(file: &KernelFile) -> Nanos {
 }
 
 fn rate(file: &KernelFile) -> String {
-    let lane = if file.only_base { Nanos::SECOND } else { Nanos::from_millis(100) };
+    let lane = if file.only_base { Nanos::SECOND } else { LOCAL };
     match file.rest() {
         Some(Refresh::Constant) => "once".to_owned(),
         _ => format!("every {}", lane.max(period(file))),
@@ -71,11 +74,11 @@ fn reason(file: &KernelFile) -> String {
     }
 }
 
-/// The longest time after which the kernel updates a part of it that is not constant; `None`: all of that changes at any time.
+/// The longest time after which the kernel updates a part of it; `None`: no part waits for longer than khz does.
 fn slowest(file: &KernelFile) -> Option<Nanos> {
     let metrics = file.metrics();
     let changing = metrics.iter().filter(|metric| metric.refresh != Refresh::Constant);
-    changing.filter_map(|metric| metric.refresh.period()).max()
+    changing.filter_map(|metric| metric.refresh.period()).max().filter(|period| *period > LOCAL)
 }
 
 /// Its path; of a system call, its name.

@@ -7,9 +7,14 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 const DIR_MODE: u32 = 0o750;
 const FILE_MODE: u32 = 0o640;
+
+/// A text that could not be written is to be written again after this time: somebody may have made room.
+pub const WRITTEN_AGAIN: Duration = Duration::from_secs(2);
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +39,8 @@ pub enum StateError {
 pub struct StateFile {
     directory: PathBuf,
     name: Box<str>,
+    /// When its newest text was not written; `None`: the file has it.
+    failed: Mutex<Option<Instant>>,
     _lock: File,
 }
 
@@ -49,7 +56,12 @@ impl StateFile {
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
         let lock = lock.map_err(failed("write", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(StateFile { directory: directory.to_owned(), name: name.into(), _lock: lock }),
+            Ok(()) => Ok(StateFile {
+                directory: directory.to_owned(),
+                name: name.into(),
+                failed: Mutex::default(),
+                _lock: lock,
+            }),
             Err(TryLockError::WouldBlock) => Err(StateError::Shared(directory.to_owned())),
             Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
         }
@@ -92,8 +104,21 @@ impl StateFile {
     /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
     ///
     /// # Errors
-    /// Returns why it cannot be written; it has the old text then.
+    /// Returns why it cannot be written; it has the old text then, until the owner writes again ([`StateFile::is_due_again`]).
     pub fn write(&self, text: &str) -> Result<(), StateError> {
+        let written = self.replace(text);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) =
+            written.is_err().then(Instant::now);
+        written
+    }
+
+    /// True if the newest text could not be written, and it is time to write again.
+    pub fn is_due_again(&self) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|failed| failed.elapsed() >= WRITTEN_AGAIN)
+    }
+
+    fn replace(&self, text: &str) -> Result<(), StateError> {
         let next = self.directory.join(format!("{}.jsonl.new", self.name));
         let options = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&next);
         let mut file = options.map_err(failed("write", &next))?;
@@ -128,6 +153,13 @@ mod tests {
         let failure = file.write("two").unwrap_err().to_string();
         assert!(failure.starts_with("cannot write ") && failure.contains("list.jsonl.new"), "{failure}");
         assert_eq!(file.read(9).unwrap().unwrap(), b"one");
+        assert!(!file.is_due_again(), "not at once");
+        *file.failed.lock().unwrap() = Instant::now().checked_sub(WRITTEN_AGAIN);
+        assert!(file.is_due_again());
+        std::fs::remove_dir(place.join("deep/list.jsonl.new")).unwrap();
+        file.write("two").unwrap();
+        assert!(!file.is_due_again(), "it has the newest text");
+        file.write("one").unwrap();
         assert_eq!(file.read(1).unwrap().unwrap(), b"on", "a byte more tells that it is too long");
         file.put_aside().unwrap();
         assert!(file.read(9).unwrap().is_none());

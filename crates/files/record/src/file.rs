@@ -1,8 +1,8 @@
-//! One file that grows by whole chunks: buffered, written at least once a second, and cut back to its last whole chunk when
-//! the disk is full.
+//! One file that grows by whole chunks: buffered, written at least once a second. When the disk is full it is cut back to its last whole
+//! chunk, and what has no room waits, a limited number of bytes of it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,8 @@ use crate::{RecordError, packing};
 
 /// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes that wait while the disk is full: then blocks have no room, but lanes and schemas do, since later blocks need them.
+const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// A chunk as it is written: a piece of a schema is packed where that makes it smaller.
 fn packed(chunk: &Sealed<'_>) -> Option<(u32, u32, u64, Vec<u8>)> {
@@ -29,6 +31,8 @@ pub(crate) struct TraceFile {
     buffer: Vec<u8>,
     /// Where chunks end in the buffer.
     ends: Vec<usize>,
+    /// The last write failed: the next flush tries again, not each chunk.
+    has_failed: bool,
     /// It has a name, which somebody could take away. A pipe has none.
     has_name: bool,
 }
@@ -56,9 +60,18 @@ impl TraceFile {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
         trace::begin_sealed(note, &mut buffer);
         let ends = vec![buffer.len()];
-        let mut file = TraceFile { path: path.to_owned(), file, written: 0, buffer, ends, has_name };
-        file.flush()?;
-        Ok(file)
+        let (path, has_failed) = (path.to_owned(), false);
+        let mut file = TraceFile { path, file, written: 0, buffer, ends, has_failed, has_name };
+        match file.flush() {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                if has_name {
+                    // An empty file says nothing to anybody.
+                    let _ = std::fs::remove_file(&file.path);
+                }
+                Err(error)
+            }
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -78,23 +91,29 @@ impl TraceFile {
             None => chunk.put(&mut self.buffer),
         }
         self.ends.push(self.buffer.len());
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= BUFFER_BYTES && !self.has_failed { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the buffer to the file, where others can read it.
+    /// False while the disk is full and as much waits as may.
+    pub fn has_room(&self) -> bool {
+        self.buffer.len() < WAITING_BYTES_MAX
+    }
+
+    /// Writes the buffer to the file, where others can read it. After an error it is still in the buffer.
     pub fn flush(&mut self) -> Result<(), RecordError> {
         let mut done = 0;
         while done < self.buffer.len() {
             match self.file.write(&self.buffer[done..]) {
-                Ok(0) => return Err(self.give_up(done, io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(self.cut_back(done, io::ErrorKind::WriteZero.into())),
                 Ok(length) => done += length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.give_up(done, error)),
+                Err(error) => return Err(self.cut_back(done, error)),
             }
         }
         self.written += done as u64;
         self.buffer.clear();
         self.ends.clear();
+        self.has_failed = false;
         self.still_has_name()
     }
 
@@ -104,14 +123,17 @@ impl TraceFile {
         if is_gone { Err(RecordError::Removed { path: self.path.clone() }) } else { Ok(()) }
     }
 
-    /// Keeps the chunks that are whole in the file.
-    fn give_up(&mut self, done: usize, source: io::Error) -> RecordError {
-        let whole = self.ends.iter().rev().find(|&&end| end <= done).copied().unwrap_or(0);
+    /// Of what was written, the file keeps the whole chunks; the others are in the buffer again.
+    fn cut_back(&mut self, done: usize, source: io::Error) -> RecordError {
+        let chunks = self.ends.partition_point(|&end| end <= done);
+        let whole = chunks.checked_sub(1).map_or(0, |last| self.ends[last]);
         self.written += whole as u64;
-        self.buffer.clear();
-        self.ends.clear();
-        // If that fails too, readers find a chunk that is cut off, and stop there.
-        let _ = self.file.set_len(self.written);
+        self.buffer.drain(..whole);
+        self.ends.drain(..chunks);
+        self.ends.iter_mut().for_each(|end| *end -= whole);
+        self.has_failed = true;
+        // If that fails, as with a pipe, readers find a chunk that is cut off, and stop there.
+        let _ = self.file.set_len(self.written).and_then(|()| self.file.seek(SeekFrom::Start(self.written)));
         RecordError::Full { path: self.path.clone(), kept: self.written, source }
     }
 

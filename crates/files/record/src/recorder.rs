@@ -102,6 +102,8 @@ pub struct Recorder {
     lanes: HashMap<u32, Lane>,
     /// Lanes whose number another lane has now.
     former: Vec<Lane>,
+    /// Rows for which the disk had no room, by lane, that the file does not report as lost yet.
+    unreported: Vec<(u32, u64, u64)>,
     /// Files that are complete, oldest first.
     complete: Vec<(PathBuf, u64)>,
     counts: Counts,
@@ -124,6 +126,7 @@ impl Recorder {
             flushed: now,
             lanes: HashMap::new(),
             former: Vec::new(),
+            unreported: Vec::new(),
             complete: Vec::new(),
             counts: Counts { files: 1, ..Counts::default() },
             begin: None,
@@ -166,6 +169,10 @@ impl Recorder {
             self.counts.damaged += 1;
             return Ok(());
         };
+        if !self.file.has_room() {
+            self.no_room(lane, &header);
+            return Ok(());
+        }
         let known = self.lanes.entry(lane).or_default();
         known.needs_schema(header.generation);
         let period = known.period_of(header.period);
@@ -207,6 +214,24 @@ impl Recorder {
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
         self.file.put(&Sealed::Block { lane, bytes })
+    }
+
+    /// A block that cannot be written: its rows are lost.
+    fn no_room(&mut self, lane: u32, header: &Header) {
+        let (from, rows) = (header.first_row, header.closed.map_or(0, |(rows, ..)| rows));
+        let to = from.saturating_add(u64::from(rows));
+        self.lanes.entry(lane).or_default().lose(from, to);
+        match self.unreported.iter().position(|&(of, _, end)| of == lane && end == from) {
+            Some(at) => self.unreported[at].2 = to,
+            None if self.unreported.len() < LOST_MAX => self.unreported.push((lane, from, to)),
+            None => {}
+        }
+    }
+
+    /// Says in the file which rows had no room.
+    fn report_unwritten(&mut self) -> Result<(), RecordError> {
+        let mut rows = std::mem::take(&mut self.unreported).into_iter();
+        rows.try_for_each(|(lane, from, to)| self.file.put(&Sealed::Lost { lane, from, to }))
     }
 
     /// A row of this lane has come: its node counts, once.
@@ -293,19 +318,39 @@ impl Recorder {
         }
         if now.since(self.flushed) >= FLUSH_PERIOD {
             self.flushed = now;
-            self.file.flush()?;
+            self.flush(now)?;
         }
         Ok(())
     }
 
+    /// Writes what is there. A series goes on in its next file if somebody has removed the present one.
+    fn flush(&mut self, now: Nanos) -> Result<(), RecordError> {
+        match self.file.flush() {
+            Ok(()) => self.report_unwritten(),
+            Err(error @ RecordError::Removed { .. }) if self.rotation.is_wanted() => {
+                self.begin_next(now)?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends the file and begins the next one. If the disk is full, the present file goes on.
     fn rotate(&mut self, now: Nanos) -> Result<(), RecordError> {
-        self.counts.files += 1;
-        let next = numbered(&self.path, self.counts.files);
-        let before = std::mem::replace(&mut self.file, TraceFile::create(&next, &self.note)?);
+        self.file.flush()?;
+        let before = self.begin_next(now)?;
         let path = before.path().to_owned();
         self.complete.push((path, before.close()?));
-        self.began = now;
         self.drop_oldest();
+        Ok(())
+    }
+
+    /// Begins the next file, with all lanes and schemas. Returns the one before.
+    fn begin_next(&mut self, now: Nanos) -> Result<TraceFile, RecordError> {
+        let next = numbered(&self.path, self.counts.files + 1);
+        let before = std::mem::replace(&mut self.file, TraceFile::create(&next, &self.note)?);
+        self.counts.files += 1;
+        self.began = now;
         let mut lanes: Vec<_> = self.lanes.iter().collect();
         lanes.sort_by_key(|(number, _)| **number);
         for (&number, lane) in lanes {
@@ -321,7 +366,7 @@ impl Recorder {
                 self.file.put(&Sealed::Schema { lane: number, generation: *generation, offset: 0, bytes })?;
             }
         }
-        Ok(())
+        Ok(before)
     }
 
     fn drop_oldest(&mut self) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,18 +94,7 @@ fn block_of(generation: u32, node: u64, first: u64) -> Vec<u8> {
 
 /// Records three nodes: this many blocks of each, in turn.
 fn record(path: &Path, rotation: Rotation, blocks: u64) -> khz_record::Counts {
-    let mut recorder = Recorder::create(path, rotation, "{}".into(), Nanos(0)).unwrap();
-    for node in 0..3u32 {
-        let head =
-            LaneHead { lane: node + 1, node: &format!("n{node}"), name: "fast", epoch: 7, period: PERIOD };
-        recorder.lane(&head).unwrap();
-        let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
-        encoder.append(&series("a.one"), &mut schema).unwrap();
-        encoder.append(&series("a.two"), &mut schema).unwrap();
-        let (first, second) = schema.split_at(20);
-        recorder.schema(node + 1, 1, 0, first).unwrap();
-        recorder.schema(node + 1, 1, 20, second).unwrap();
-    }
+    let mut recorder = begin(path, rotation, 3);
     for number in 0..blocks {
         for node in 0..3u32 {
             recorder.block(node + 1, &block(node.into(), number * ROWS_A_BLOCK)).unwrap();
@@ -166,6 +156,24 @@ fn a_recording_reads_back_what_was_written() {
         ("n1", 200, 0, Nanos(PERIOD))
     );
     assert_eq!(survey.span(), Some((Nanos(6_000_000_000), Nanos(6_000_000_000 + 199 * PERIOD))));
+}
+
+/// Begins a recording of nodes, with their lanes and schemas.
+fn begin(path: &Path, rotation: Rotation, nodes: u32) -> Recorder {
+    let mut recorder = Recorder::create(path, rotation, "{}".into(), Nanos(0)).unwrap();
+    (0..nodes).for_each(|node| add_node(&mut recorder, node));
+    recorder
+}
+
+fn add_node(recorder: &mut Recorder, node: u32) {
+    let head = LaneHead { lane: node + 1, node: &format!("n{node}"), name: "fast", epoch: 7, period: PERIOD };
+    recorder.lane(&head).unwrap();
+    let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    let (first, second) = schema.split_at(20);
+    recorder.schema(node + 1, 1, 0, first).unwrap();
+    recorder.schema(node + 1, 1, 20, second).unwrap();
 }
 
 /// A recording as version 1 wrote it, with unpacked schemas.
@@ -637,4 +645,85 @@ fn a_silence_between_two_epochs_is_a_gap_before_the_first_row_of_the_later_one()
     assert_eq!((gaps[0].from.real(), gaps[0].to.real()), (stamp(9).real(), stamp(2_000).real()));
     // Ten ticks are no silence: within an epoch they are not marked either.
     assert!(survey.lanes[2].gaps().is_empty());
+}
+
+/// Fills the disk of a folder. Returns the file to remove when there is to be room again.
+fn fill(disk: &Path) -> PathBuf {
+    let path = disk.join("fill");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let full = std::iter::repeat_with(|| file.write_all(&[1; 512])).find_map(Result::err).unwrap();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    path
+}
+
+#[test]
+fn rows_that_come_while_the_disk_is_full_are_written_when_there_is_room_and_those_beyond_the_limit_are_lost_and_counted()
+ {
+    let test = "rows_that_come_while_the_disk_is_full_are_written_when_there_is_room_and_those_beyond_the_limit_are_lost_and_counted";
+    let folder = Folder::new();
+    let mounted = || folder.0.clone();
+    let Some(disk) = khz_skip::in_mount_namespace(test, mounted, "mount -t tmpfs -o size=64m none \"$1\"")
+    else {
+        return;
+    };
+    for rotation in [Rotation::default(), Rotation { bytes: Some(1 << 30), ..Rotation::default() }] {
+        let mut recorder = begin(&disk.join("run.khzt"), rotation, 1);
+        let (mut row, mut now) = (0, 0);
+        let mut blocks = |recorder: &mut Recorder, number: u64| {
+            for _ in 0..number {
+                recorder.block(1, &block(0, row)).unwrap();
+                row += ROWS_A_BLOCK;
+            }
+            now += 1_000_000_000;
+            recorder.tick(Nanos(now)).map_err(|error| error.to_string())
+        };
+        blocks(&mut recorder, 10).unwrap();
+        let filler = fill(&disk);
+        for _ in 0..3 {
+            let full = blocks(&mut recorder, 1_000).unwrap_err();
+            assert!(full.contains("No space left on device") && full.contains("whole and stay"), "{full}");
+        }
+        // A lane that comes meanwhile has its schema afterwards.
+        add_node(&mut recorder, 1);
+        std::fs::remove_file(filler).unwrap();
+        blocks(&mut recorder, 10).unwrap();
+        recorder.block(2, &block(1, 0)).unwrap();
+        let path = recorder.path().to_owned();
+        assert_eq!(recorder.counts().missing, Missing::default(), "nothing is lost");
+        // More comes than may wait.
+        let filler = fill(&disk);
+        let mut full = 0;
+        while recorder.counts().missing.rows == 0 {
+            full += u64::from(blocks(&mut recorder, 2_000).is_err());
+        }
+        let _ = blocks(&mut recorder, 100);
+        assert!(full > 5);
+        std::fs::remove_file(filler).unwrap();
+        blocks(&mut recorder, 10).unwrap();
+        let counts = recorder.finish("{}").unwrap();
+        assert!(counts.missing.rows > 1_000 && counts.missing.gaps == 1, "{:?}", counts.missing);
+        assert_eq!(counts.rows + counts.missing.rows, row + ROWS_A_BLOCK);
+        let (rows, problems) = rows_of(std::slice::from_ref(&path));
+        assert_eq!((rows, problems), (counts.rows, Vec::new()), "each row once, none without its schema");
+        let survey = Survey::of(&Recording::of(std::slice::from_ref(&path))).unwrap();
+        assert_eq!(survey.lanes[0].missing().rows, counts.missing.rows, "the file says so, too");
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn a_series_goes_on_in_its_next_file_when_somebody_removes_the_present_one() {
+    let folder = Folder::new();
+    let rotation = Rotation { bytes: Some(1 << 30), ..Rotation::default() };
+    let mut recorder = begin(&folder.file("run.khzt"), rotation, 1);
+    recorder.block(1, &block(0, 0)).unwrap();
+    recorder.tick(Nanos(1_000_000_000)).unwrap();
+    std::fs::remove_file(recorder.path()).unwrap();
+    recorder.block(1, &block(0, ROWS_A_BLOCK)).unwrap();
+    let removed = recorder.tick(Nanos(2_000_000_000)).unwrap_err().to_string();
+    assert!(removed.contains("removed"), "{removed}");
+    recorder.block(1, &block(0, 2 * ROWS_A_BLOCK)).unwrap();
+    let path = recorder.path().to_owned();
+    recorder.finish("{}").unwrap();
+    assert_eq!(rows_of(&[path]), (ROWS_A_BLOCK, Vec::new()), "the next file has all that its rows need");
 }

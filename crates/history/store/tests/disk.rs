@@ -21,39 +21,9 @@ use khz_store::log::Intake;
 use khz_store::range::RangeReader;
 use khz_store::{Store, StoreError, StoreReader};
 
-/// The process in the namespace works in this folder.
-const FOLDER: &str = "KHZ_STORE_TEST_FOLDER";
-
-/// Runs the calling test again as a process with a mount namespace of its own, in which `script` has mounted something on
-/// its first argument. Returns the folder if this is that process. The test is skipped where namespaces are not allowed.
+/// Runs the calling test in a mount namespace of its own, as [`khz_skip::in_mount_namespace`] does, on a new folder.
 fn in_namespace(test: &str, script: &str) -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return Some(folder.into());
-    }
-    let folder = folder(test);
-    let start = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["-rm", "sh", "-c", script, "sh"]).arg(&folder);
-        command
-    };
-    match start(script).output() {
-        Ok(tried) if tried.status.success() => {}
-        Ok(tried) => {
-            let why = String::from_utf8_lossy(&tried.stderr).into_owned();
-            khz_skip::skip(format!("mounts in a namespace: {why}"));
-            return None;
-        }
-        Err(why) => {
-            khz_skip::skip(format!("unshare: {why}"));
-            return None;
-        }
-    }
-    let mut command = start(&format!("{script} && shift && exec \"$@\""));
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
-    let output = command.env(FOLDER, &folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    None
+    khz_skip::in_mount_namespace(test, || folder(test), script)
 }
 
 fn run(words: &[&str]) {

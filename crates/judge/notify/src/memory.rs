@@ -101,8 +101,18 @@ impl Memory {
         let text = text(way, records);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.insert(way.to_owned(), text);
+        self.write(&texts)
+    }
+
+    /// Writes what could not be written, if it is time.
+    pub fn catch_up(&self) -> Result<(), StateError> {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.file.is_due_again() { self.write(&texts) } else { Ok(()) }
+    }
+
+    fn write(&self, texts: &BTreeMap<String, String>) -> Result<(), StateError> {
         let whole: String = texts.values().map(String::as_str).collect();
-        // Under the lock: of two ways that write, the later one has both.
+        // The caller holds the lock: of two ways that write, the later one has both.
         self.file.write(&whole)
     }
 }

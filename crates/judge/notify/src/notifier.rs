@@ -32,6 +32,8 @@ pub struct Notifier {
     ways: Vec<Arc<dyn Way>>,
     is_over: Arc<AtomicBool>,
     programs: Arc<Programs>,
+    /// `None`: nothing outlives a restart.
+    memory: Option<Arc<Memory>>,
     unfit: Mutex<Unfit>,
     revision: Arc<AtomicU64>,
 }
@@ -80,7 +82,7 @@ impl Notifier {
                 }
             });
         })?;
-        Ok(Notifier { ways, is_over, programs, unfit: Mutex::default(), revision })
+        Ok(Notifier { ways, is_over, programs, memory, unfit: Mutex::default(), revision })
     }
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
@@ -116,6 +118,16 @@ impl Notifier {
             way.records().iter().map(|record| ToldLine::of(way.name(), record)).collect()
         };
         self.ways.iter().flat_map(of).collect()
+    }
+
+    /// Writes what people were told, if that could not be written and it is time to try again. To be called once a second.
+    pub fn catch_up(&self) {
+        if let Some(memory) = &self.memory
+            && let Err(error) = memory.catch_up()
+        {
+            // It was warned of when there was something new.
+            tracing::debug!("what people were told is not kept: {}", khz_ask::sentence(&error));
+        }
     }
 
     /// It is another number when [`Notifier::told`] says something else.

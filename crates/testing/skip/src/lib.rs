@@ -4,10 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod namespace;
+
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
+
+pub use namespace::in_mount_namespace;
 
 /// The variable with the path of the file of skipped tests. A line is `NAME<tab>REASON`.
 pub const FILE: &str = "KHZ_SKIPPED_TESTS";

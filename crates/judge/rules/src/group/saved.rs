@@ -159,6 +159,11 @@ impl Saved {
         (serde_json::to_vec(&self).unwrap_or_default(), left_out)
     }
 
+    /// How many alerts it has.
+    pub fn alerts(&self) -> usize {
+        self.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.alerts.len()).sum::<usize>() + self.gone.len()
+    }
+
     fn rules_mut(&mut self) -> impl Iterator<Item = &mut SavedRule> {
         self.groups.iter_mut().flat_map(|group| &mut group.rules)
     }

@@ -85,7 +85,7 @@ impl Numbers {
             (
                 "khz.rules.unsaved",
                 "khz_rules_unsaved",
-                "Alerts that found no room in the file of alerts when it was written last.",
+                "Alerts that are not in the file of alerts: there was no room for them in it, or it could not be written.",
                 Gauge,
                 &self.unsaved,
             ),

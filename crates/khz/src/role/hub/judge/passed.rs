@@ -43,6 +43,11 @@ impl Complaint {
         }
         is_due
     }
+
+    /// The problem is over. True if there was one.
+    pub fn is_over(&mut self) -> bool {
+        self.0.take().is_some()
+    }
 }
 
 /// A text for the log, not longer than a line may be.

@@ -74,6 +74,11 @@ impl PeerFile {
         }
     }
 
+    /// The last word could not be written, and is wanted once more.
+    pub fn wants_again(&self) -> bool {
+        self.file.is_due_again()
+    }
+
     /// The file cannot be understood: it is put aside.
     pub fn is_damaged(&self, error: &str) {
         tracing::warn!("{}: {error}; the file is put aside", self.file.path().display());

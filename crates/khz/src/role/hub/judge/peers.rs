@@ -195,6 +195,10 @@ impl Asking {
         let (mut tag, mut complaint, mut problem) = (String::new(), Complaint::default(), None);
         while !self.is_over.load(Ordering::Relaxed) {
             let (asked, known_at) = (Instant::now(), now());
+            if self.file.as_ref().is_some_and(PeerFile::wants_again) {
+                // Without a tag, the hub says all of it again.
+                tag.clear();
+            }
             let answer = self.ask(&tag);
             if let (Some(file), Ok((answer, bytes))) = (&mut self.file, &answer)
                 && answer.state.is_some()

@@ -163,7 +163,8 @@ impl Scoring {
     /// Writes the file and shows the scores, if anything has changed or the file is old.
     fn keep(&mut self, now: i64) {
         let has_changed = self.scores.has_changed();
-        if has_changed || self.written == 0 || (now - self.written).abs() >= SAVED_AGE_MAX {
+        let is_due_again = self.file.as_ref().is_some_and(|ScoreFile(file)| file.is_due_again());
+        if has_changed || is_due_again || self.written == 0 || (now - self.written).abs() >= SAVED_AGE_MAX {
             self.write(now);
         }
         if has_changed {

@@ -1,5 +1,6 @@
 //! The file in which alerts outlive a restart: `alerts.jsonl` in the state directory. It is written at once when an alert has
-//! changed, else once a minute, so that the next hub knows how long nobody evaluated.
+//! changed, else once a minute, so that the next hub knows how long nobody evaluated. What could not be written is written as soon as
+//! that is possible.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -73,10 +74,15 @@ impl AlertState {
         &self.text
     }
 
+    /// True if the newest state could not be written, and it is time to try again.
+    pub fn is_due_again(&self) -> bool {
+        self.file.as_ref().is_some_and(StateFile::is_due_again)
+    }
+
     /// Writes the state if an alert has changed, or if the file is old.
     pub fn keep(&mut self, groups: &mut Groups, sharing: Option<&Sharing>, numbers: &Numbers, now: i64) {
         let has_others = sharing.is_some_and(|sharing| sharing.revision() != self.revision);
-        if groups.has_changed() || has_others || (now - self.written).abs() >= SAVED_AGE_MAX {
+        if groups.has_changed() || has_others || self.is_due_again() || (now - self.written).abs() >= SAVED_AGE_MAX {
             self.write(groups, sharing, numbers, now);
         }
     }
@@ -91,9 +97,9 @@ impl AlertState {
             sharing.mark(&mut saved);
             self.revision = sharing.revision();
         }
+        let all = saved.alerts();
         let (bytes, left_out) = saved.to_bytes();
         let LeftOut { alerts, series } = left_out;
-        numbers.unsaved.store(alerts as u64, Ordering::Relaxed);
         if left_out != LeftOut::default() && self.too_large.is_due() {
             tracing::warn!(
                 "{alerts} alerts, the oldest ones, would begin again after a restart, and {series} series would not be ended: \
@@ -101,10 +107,19 @@ impl AlertState {
             );
         }
         self.text = String::from_utf8(bytes).unwrap_or_default().into();
-        if let Some(Err(error)) = self.file.as_ref().map(|file| file.write(&self.text))
-            && self.unwritten.is_due()
-        {
-            tracing::warn!("alerts would begin again after a restart now: {}", sentence(&error));
+        let written = self.file.as_ref().map_or(Ok(()), |file| file.write(&self.text));
+        let unsaved = if written.is_ok() { alerts } else { all };
+        numbers.unsaved.store(unsaved as u64, Ordering::Relaxed);
+        match written {
+            Ok(()) => {
+                if self.unwritten.is_over() {
+                    tracing::info!("alerts outlive a restart again");
+                }
+            }
+            Err(error) if self.unwritten.is_due() => {
+                tracing::warn!("alerts would begin again after a restart now: {}", sentence(&error));
+            }
+            Err(_) => {}
         }
         self.written = now;
     }

@@ -95,6 +95,7 @@ impl Work {
             self.begin_again_if_it_stood_still();
             follow(|| self.source.newest());
             self.hear();
+            self.aftermath.catch_up(&mut self.groups);
             if !self.aftermath.is_ready() {
                 self.pulse.sleep(self.until_next());
                 continue;
@@ -356,6 +357,16 @@ impl Aftermath {
     /// Keeps the state where it outlives this process.
     fn save(&mut self, groups: &mut Groups) {
         self.state.keep(groups, self.sharing.as_ref(), &self.numbers, now());
+    }
+
+    /// Writes what could not be written, when it is time to try again.
+    fn catch_up(&mut self, groups: &mut Groups) {
+        if self.state.is_due_again() {
+            self.keep(groups);
+        }
+        if let Some(notifier) = &self.audience.notifier {
+            notifier.catch_up();
+        }
     }
 
     fn say(&mut self) {

@@ -107,8 +107,7 @@ impl StateFile {
     /// Returns why it cannot be written; it has the old text then, until the owner writes again ([`StateFile::is_due_again`]).
     pub fn write(&self, text: &str) -> Result<(), StateError> {
         let written = self.replace(text);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) =
-            written.is_err().then(Instant::now);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = written.is_err().then(Instant::now);
         written
     }
 

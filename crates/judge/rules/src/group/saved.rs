@@ -161,7 +161,8 @@ impl Saved {
 
     /// How many alerts it has.
     pub fn alerts(&self) -> usize {
-        self.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.alerts.len()).sum::<usize>() + self.gone.len()
+        self.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.alerts.len()).sum::<usize>()
+            + self.gone.len()
     }
 
     fn rules_mut(&mut self) -> impl Iterator<Item = &mut SavedRule> {

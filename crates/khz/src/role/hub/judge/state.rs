@@ -82,7 +82,11 @@ impl AlertState {
     /// Writes the state if an alert has changed, or if the file is old.
     pub fn keep(&mut self, groups: &mut Groups, sharing: Option<&Sharing>, numbers: &Numbers, now: i64) {
         let has_others = sharing.is_some_and(|sharing| sharing.revision() != self.revision);
-        if groups.has_changed() || has_others || self.is_due_again() || (now - self.written).abs() >= SAVED_AGE_MAX {
+        if groups.has_changed()
+            || has_others
+            || self.is_due_again()
+            || (now - self.written).abs() >= SAVED_AGE_MAX
+        {
             self.write(groups, sharing, numbers, now);
         }
     }

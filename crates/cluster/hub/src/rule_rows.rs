@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use khz_model::query::Subscription;
-use khz_model::{ChannelName, Interest, Nanos, NodeName, Row, Series, Stamp};
+use khz_model::{ChannelName, Interest, Nanos, NodeName, Notice, Row, Series, Stamp};
 
 use crate::clock;
 use crate::cluster::Cluster;
@@ -94,8 +94,10 @@ pub struct RuleNews {
     pub rows: Vec<(Arc<Vec<Series>>, Row)>,
     /// What it said before does not count any more: its lane is over, or rows are lost. Rows above came after that.
     pub is_broken: bool,
-    /// It will send no rows, for this reason.
+    /// It will send no rows, or judges without some series, for this reason.
     pub refusal: Option<String>,
+    /// It judges without some series from now on, or (`Some(false)`) with all of them again.
+    pub leaves_out: Option<bool>,
 }
 
 /// The channels of rules. When this is dropped, nodes judge no longer.
@@ -236,12 +238,18 @@ impl Followed {
         subscription.count();
         let mut all: Vec<RuleNews> =
             subscription.cursors().iter_mut().filter_map(|cursor| read(&self.name, cursor)).collect();
-        all.extend(notices.into_iter().filter(|notice| notice.is_refusal).map(|notice| RuleNews {
-            channel: self.name.clone(),
-            node: notice.node,
-            rows: Vec::new(),
-            is_broken: true,
-            refusal: Some(notice.text),
+        let is_about_rules = |notice: &Notice| notice.is_refusal || notice.leaves_out.is_some();
+        all.extend(notices.into_iter().filter(is_about_rules).map(|notice| {
+            let (rows, leaves_out) = (Vec::new(), notice.leaves_out);
+            let does_not_judge = leaves_out != Some(false);
+            RuleNews {
+                channel: self.name.clone(),
+                node: notice.node,
+                rows,
+                is_broken: does_not_judge,
+                refusal: does_not_judge.then_some(notice.text),
+                leaves_out,
+            }
         }));
         all
     }
@@ -259,5 +267,12 @@ fn read(channel: &ChannelName, cursor: &mut Cursor) -> Option<RuleNews> {
         Event::Columns(..) | Event::Late(..) => {}
     });
     let (channel, node) = (channel.clone(), cursor.node.name.clone());
-    (is_broken || !rows.is_empty()).then_some(RuleNews { channel, node, rows, is_broken, refusal: None })
+    (is_broken || !rows.is_empty()).then_some(RuleNews {
+        channel,
+        node,
+        rows,
+        is_broken,
+        refusal: None,
+        leaves_out: None,
+    })
 }

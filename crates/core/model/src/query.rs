@@ -221,6 +221,8 @@ pub struct Notice {
     pub change: Option<(Presence, Nanos)>,
     /// The node refuses the channel: it will send no rows of it.
     pub is_refusal: bool,
+    /// The node sends the channel without some of its series, or (`Some(false)`) with all of them again.
+    pub leaves_out: Option<bool>,
 }
 
 impl Notice {
@@ -240,7 +242,7 @@ impl Notice {
 
     /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
-        Notice { node, text: text.into(), change: None, is_refusal: false }
+        Notice { node, text: text.into(), change: None, is_refusal: false, leaves_out: None }
     }
 }
 

@@ -33,8 +33,10 @@ impl Cursor {
             self.has_answered = true;
             let text =
                 if answer.text.is_empty() { Notice::SENDS_NOW.to_owned() } else { answer.text.clone() };
-            self.said = (!answer.text.is_empty()).then(|| answer.text.into());
-            return Some(Notice::of(self.node.name.clone(), text));
+            let leaves_out = !answer.text.is_empty();
+            self.said = leaves_out.then(|| answer.text.into());
+            let notice = Notice::of(self.node.name.clone(), text);
+            return Some(Notice { leaves_out: Some(leaves_out), ..notice });
         }
         let is_refusal = !self.has_answered && !answer.granted && self.is_of_channel();
         self.is_refused |= is_refusal;
@@ -79,7 +81,7 @@ impl Cursor {
                 format!("is down since {at} UTC{why}")
             }
         };
-        Some(Notice { node: status.node, text, change: Some((presence, since)), is_refusal: false })
+        Some(Notice { change: Some((presence, since)), ..Notice::of(status.node, text) })
     }
 
     /// A notice about the rate of the lane that serves.

@@ -76,6 +76,8 @@ struct NodeState {
     is_judging: bool,
     /// It has said something, if only that it does not judge.
     has_answered: bool,
+    /// It judges without some of its series, so its word does not count: a rule of the channel cannot be bound to all of them.
+    leaves_out: bool,
     heard: Instant,
     /// The time of its last row (ms since 1970).
     last: i64,
@@ -169,6 +171,9 @@ impl Judging {
         groups: &mut Groups,
         take: &mut impl FnMut(&mut Groups, Said),
     ) {
+        if let Some(leaves_out) = news.leaves_out {
+            self.state(&news.node).leaves_out = leaves_out;
+        }
         if news.is_broken {
             self.broken(&news.node, news.refusal.is_some());
         }
@@ -203,7 +208,7 @@ impl Judging {
         let Judging { channel, nodes, share, is_stale, .. } = self;
         let Some(state) = nodes.get_mut(node) else { return };
         *is_stale |= !std::mem::replace(&mut state.has_answered, true);
-        if !row.is_ready {
+        if !row.is_ready || state.leaves_out {
             *is_stale |= state.be_left();
             return;
         }
@@ -235,7 +240,7 @@ impl Judging {
 impl NodeState {
     fn new() -> Self {
         let (rules, heard) = (NodeRules::default(), Instant::now());
-        NodeState { rules, is_judging: false, has_answered: false, heard, last: i64::MIN }
+        NodeState { rules, is_judging: false, has_answered: false, leaves_out: false, heard, last: i64::MIN }
     }
 
     /// The node does not judge any more. Returns whether it did.

@@ -325,7 +325,7 @@ pub fn word_of(entry: &Entry) -> &'static str {
 /// for as little as it can. A name may have any bytes; characters of UTF-8 are not cut.
 pub fn fits<'a>(pattern: &str, name: &'a [u8], captured: &mut Vec<&'a [u8]>) -> bool {
     let Some(at) = pattern.find(['*', '#']) else { return pattern.as_bytes() == name };
-    let Some(rest) = name.strip_prefix(pattern[..at].as_bytes()) else { return false };
+    let Some(rest) = name.strip_prefix(&pattern.as_bytes()[..at]) else { return false };
     let is_digits = pattern[at..].starts_with('#');
     let before = captured.len();
     for (index, byte) in rest.iter().enumerate() {

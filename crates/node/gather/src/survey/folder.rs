@@ -24,16 +24,19 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOC
 /// The longest file of several lines that is read: those of ZFS have up to 10 KiB, and the list of 5,000 disks has 750 KiB.
 pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 
+/// A name, or what a wildcard stands for: any bytes.
+type Name = Vec<u8>;
+
 /// An open folder, and room for a value.
 pub(super) struct Folder<'a> {
     path: PathBuf,
     folder: OwnedFd,
     value: Box<[u8; VALUE_BYTES_MAX]>,
     /// The file of several lines that was read last: it has many numbers.
-    text: Option<(Vec<u8>, Result<Vec<u8>, Errno>)>,
+    text: Option<(Name, Result<Vec<u8>, Errno>)>,
     whereabouts: Whereabouts<'a>,
     /// The first file that should have had a number, and what reading it said; nothing if it was empty.
-    problem: Option<(Vec<u8>, Option<Errno>)>,
+    problem: Option<(Name, Option<Errno>)>,
 }
 
 impl<'a> Folder<'a> {
@@ -85,7 +88,7 @@ impl<'a> Folder<'a> {
     }
 
     /// The files that a pattern fits, and what its wildcards stand for in each: `slaves/*`.
-    pub fn matches(&self, pattern: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+    pub fn matches(&self, pattern: &str) -> Result<Vec<(Name, Name)>, Errno> {
         let (folder, pattern) = pattern.rsplit_once('/').unwrap_or(("", pattern));
         let matched = |name: OsString| {
             let mut captured = Vec::new();
@@ -158,10 +161,11 @@ impl<'a> Folder<'a> {
     /// Writes ` name=NUMBER` of a file into the text.
     pub fn number(&mut self, file: &str, name: &str, text: &mut Vec<u8>) {
         text.extend(format!(" {name}=").bytes());
-        match self.value(file) {
-            Ok(value) if !value.is_empty() => escape(value, text),
-            other => text.extend(why(other.err()).bytes()),
-        }
+        let errno = match self.value(file) {
+            Ok(value) if !value.is_empty() => return escape(value, text),
+            other => other.err(),
+        };
+        text.extend(self.without_number(file.as_bytes(), errno).bytes());
     }
 
     /// The same of a file whose number is `0x` and hexadecimal digits.

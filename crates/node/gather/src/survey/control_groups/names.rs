@@ -79,7 +79,7 @@ impl Names {
             What::Slurm(at) => self.slurm(groups, path, parts.get(*at..)?),
             What::Pod(uid) => Some(self.pod(uid)),
             What::ContainerOfPod(uid, id) => Some(self.container_of_pod(uid, id)),
-            What::Container(runtime, id) => Some(self.container(*runtime, id)),
+            What::Container(runtime, id) => Some(self.container(runtime, id)),
             What::Lxc(name) => Some(Named {
                 name: format!("lxc/{name}"),
                 id: (*name).to_owned(),

@@ -91,7 +91,7 @@ impl Place {
 
 /// The word at a place of a text, in the line that begins with this name, which may have several words. `Ok(None)`: there is no such
 /// line. The first of several lines counts.
-pub fn word_at<'a>(text: &'a [u8], name: &str, place: Place) -> Result<Option<&'a [u8]>, Fault> {
+pub fn word_at<'a>(text: &'a [u8], name: &[u8], place: Place) -> Result<Option<&'a [u8]>, Fault> {
     let Some((line, next)) = line_at(text, name, place.under) else { return Ok(None) };
     let line = if place.is_below { next } else { line };
     let words = words(line, 0..line.len()).map(|word| &line[word]);
@@ -103,7 +103,7 @@ pub fn word_at<'a>(text: &'a [u8], name: &str, place: Place) -> Result<Option<&'
 
 /// What stands in the line of this name after it and `skipped` words; empty: nothing, or there is no such line.
 pub fn rest_at<'a>(text: &'a [u8], name: &str, skipped: usize) -> &'a [u8] {
-    let Some((line, _)) = line_at(text, name, "") else { return &[] };
+    let Some((line, _)) = line_at(text, name.as_bytes(), "") else { return &[] };
     let mut words = words(line, 0..line.len());
     for _ in 0..skipped {
         words.next();
@@ -118,9 +118,9 @@ pub fn names_under<'a>(text: &'a [u8], under: &str) -> Vec<&'a [u8]> {
 }
 
 /// What stands after the name in the first line that begins with it, and the line after that one.
-fn line_at<'a>(text: &'a [u8], name: &str, under: &str) -> Option<(&'a [u8], &'a [u8])> {
+fn line_at<'a>(text: &'a [u8], name: &[u8], under: &str) -> Option<(&'a [u8], &'a [u8])> {
     let mut lines = lines_under(text, under);
-    let rest = lines.find_map(|line| after_name(line, name.as_bytes()))?;
+    let rest = lines.find_map(|line| after_name(line, name))?;
     Some((rest, lines.next().unwrap_or_default()))
 }
 
@@ -337,7 +337,7 @@ mod tests {
     fn a_word_is_found_by_its_line_and_column() {
         let find = |text, field| {
             let place = place(field);
-            word_at(text, place.line, place)
+            word_at(text, place.line.as_bytes(), place)
         };
         let text = b"name type data\nhits 4 97\nrate:\t1.1M/sec\nshort 1\n";
         assert_eq!(find(text, "hits 2 of 2"), Ok(Some(&b"97"[..])));
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(find(b"# SELINUX=a\nSELINUX=b\n", "SELINUX= 1 of 1"), Ok(Some(&b"b"[..])));
         assert_eq!(find(text, "misses 2 of 2"), Ok(None));
         assert_eq!(find(text, "hit 1 of 1"), Ok(None));
-        assert_eq!(word_at(text, "", place("hits 2 of 2")), Ok(None));
+        assert_eq!(word_at(text, b"", place("hits 2 of 2")), Ok(None));
         assert_eq!(find(b"12 3\nnread nwritten\n188 320\n", "nread 2 of 2 below"), Ok(Some(&b"320"[..])));
         assert_eq!(find(b"nread nwritten\n", "nread 2 of 2 below"), Err(Fault::Malformed));
         assert_eq!(rest_at(b"a 1\ndataset_name 7  pool1/my: data \n", "dataset_name", 1), b"pool1/my: data");
@@ -360,7 +360,7 @@ mod tests {
         let text = b"errors since it was made\n  read:    1\n  sum:2\nread:\nsb          :       86016\n\nsince boot: 3\n";
         let find = |field| {
             let place = place(field);
-            word_at(text, place.line, place)
+            word_at(text, place.line.as_bytes(), place)
         };
         assert_eq!(find("read 1 of 1 under errors since it was made"), Ok(Some(&b"1"[..])));
         assert_eq!(find("sum 1 of 1 under errors since it was made"), Ok(Some(&b"2"[..])));
@@ -381,7 +381,7 @@ mod tests {
         fn any_bytes_have_a_word_there_or_none(text: Vec<u8>, column in 0usize..5, of in 0usize..5) {
             for under in ["", "a"] {
                 let place = Place { line: "a", column, of, is_below: column % 2 == 0, under };
-                if let Ok(Some(word)) = word_at(&text, "a", place) {
+                if let Ok(Some(word)) = word_at(&text, b"a", place) {
                     prop_assert!(!word.is_empty() && !word.contains(&b'\n'));
                 }
                 for name in names_under(&text, under) {
@@ -398,7 +398,7 @@ mod tests {
             for name in names_under(text.as_bytes(), &under) {
                 let name = std::str::from_utf8(name).unwrap();
                 let place = Place { under: if under.is_empty() { "" } else { under.clone().leak() }, ..place };
-                let found = word_at(text.as_bytes(), name, place);
+                let found = word_at(text.as_bytes(), name.as_bytes(), place);
                 prop_assert!(matches!(found, Ok(Some(_)) | Err(_)), "{name}: {found:?}");
             }
         }

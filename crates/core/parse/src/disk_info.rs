@@ -113,7 +113,7 @@ static MAPPER: [Entry; 1] = [info(
 
 /// False for what node_exporter leaves out of its numbers of disks: disks in memory, loops, floppy disks, most partitions.
 pub fn is_shown(name: &str) -> bool {
-    let is_left_out = |pattern: &&str| fits(pattern, name, &mut Vec::new());
+    let is_left_out = |pattern: &&str| fits(pattern, name.as_bytes(), &mut Vec::new());
     let is_partition = |begin: &&str| {
         let rest = name.strip_prefix(*begin).unwrap_or_default();
         let digits = rest.strip_prefix(|letter: char| letter.is_ascii_lowercase()).unwrap_or_default();

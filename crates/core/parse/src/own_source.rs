@@ -139,6 +139,11 @@ impl OwnSource {
     }
 }
 
+/// True if a configuration describes this source.
+pub fn is_own(file: &KernelFile) -> bool {
+    file.groups.iter().flat_map(|group| group.entries).any(|entry| entry.name.starts_with(PREFIX))
+}
+
 fn is_word(word: &str) -> bool {
     !word.is_empty()
         && word.len() <= 64

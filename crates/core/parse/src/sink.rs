@@ -187,13 +187,17 @@ impl<'a> Sink<'a> {
     fn signed_number(&mut self, slot: u32, range: Range<usize>) {
         let text = &self.text[range];
         let digits = text.strip_prefix(b"-").unwrap_or(text);
-        let number = number::digits(digits).and_then(|n| i64::try_from(n).map_err(|_| Fault::OutOfRange));
+        let is_below_zero = digits.len() < text.len();
+        let number = number::digits(digits).and_then(|number| {
+            // The lowest number has no counterpart above zero.
+            let number = if is_below_zero { -i128::from(number) } else { i128::from(number) };
+            i64::try_from(number).map_err(|_| Fault::OutOfRange)
+        });
         if self.seen[slot as usize] == self.parse_number {
             return self.fail(slot, Fault::Malformed, "stands in the text twice");
         }
         match number {
             Ok(number) => {
-                let number = if digits.len() < text.len() { -number } else { number };
                 self.seen[slot as usize] = self.parse_number;
                 self.readings.set(slot, Reading::Present(number.cast_unsigned()));
             }

@@ -307,12 +307,13 @@ pub fn labels_of(entry: &Entry) -> impl Iterator<Item = LabelFile> {
     entry.field.split(", ").map(one)
 }
 
-/// The name of a file of an instance: `#` stands for its word.
-pub fn file_of<'a>(file: &'a str, word: &[u8]) -> Cow<'a, str> {
-    match std::str::from_utf8(word) {
-        Ok(word) if file.contains('#') => Cow::Owned(file.replace('#', word)),
-        _ => Cow::Borrowed(file),
+/// The name of a file of an instance: `#` stands for its word, which may be any bytes.
+pub fn file_of<'a>(file: &'a str, word: &[u8]) -> Cow<'a, [u8]> {
+    if !file.contains('#') {
+        return Cow::Borrowed(file.as_bytes());
     }
+    let parts: Vec<&[u8]> = file.split('#').map(str::as_bytes).collect();
+    Cow::Owned(parts.join(word))
 }
 
 /// The word for an entry in the text: the end of its name.
@@ -321,17 +322,20 @@ pub fn word_of(entry: &Entry) -> &'static str {
 }
 
 /// True if a name fits a part of [`Branch::folders`]; then what its wildcards stand for is added to `captured`. A wildcard stands
-/// for as little as it can.
-pub fn fits<'a>(pattern: &str, name: &'a str, captured: &mut Vec<&'a str>) -> bool {
-    let Some(at) = pattern.find(['*', '#']) else { return pattern == name };
-    let Some(rest) = name.strip_prefix(&pattern[..at]) else { return false };
+/// for as little as it can. A name may have any bytes; characters of UTF-8 are not cut.
+pub fn fits<'a>(pattern: &str, name: &'a [u8], captured: &mut Vec<&'a [u8]>) -> bool {
+    let Some(at) = pattern.find(['*', '#']) else { return pattern.as_bytes() == name };
+    let Some(rest) = name.strip_prefix(&pattern.as_bytes()[..at]) else { return false };
     let is_digits = pattern[at..].starts_with('#');
     let before = captured.len();
-    for (index, char) in rest.char_indices() {
-        if is_digits && !char.is_ascii_digit() {
+    for (index, byte) in rest.iter().enumerate() {
+        if is_digits && !byte.is_ascii_digit() {
             break;
         }
-        let (middle, after) = rest.split_at(index + char.len_utf8());
+        let (middle, after) = rest.split_at(index + 1);
+        if after.first().is_some_and(|next| is_continued(*next)) {
+            continue;
+        }
         captured.push(middle);
         if fits(&pattern[at + 1..], after, captured) {
             return true;
@@ -339,6 +343,11 @@ pub fn fits<'a>(pattern: &str, name: &'a str, captured: &mut Vec<&'a str>) -> bo
         captured.truncate(before);
     }
     false
+}
+
+/// True if the byte goes on with a character of UTF-8.
+fn is_continued(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
 }
 
 #[cfg(test)]
@@ -415,9 +424,10 @@ mod tests {
 
     #[test]
     fn wildcards_stand_for_a_part_of_a_name() {
-        let fits = |pattern, name| {
+        let fits = |pattern: &str, name: &'static str| {
             let mut captured = Vec::new();
-            fits(pattern, name, &mut captured).then_some(captured.join(","))
+            let is_fit = fits(pattern, name.as_bytes(), &mut captured);
+            is_fit.then(|| String::from_utf8(captured.join(&b","[..])).unwrap())
         };
         for (pattern, name, expected) in [
             ("thermal_zone#", "thermal_zone12", Some("12")),
@@ -431,9 +441,26 @@ mod tests {
             ("nvme*n#", "nvme0c1n2", Some("0c1,2")),
             ("nvme*n#", "nvme0", None),
             ("*", "", None),
+            ("**", "\u{e4}x", Some("\u{e4},x")),
         ] {
             assert_eq!(fits(pattern, name).as_deref(), expected, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn wildcards_and_words_stand_for_any_bytes() {
+        for (pattern, name, expected) in [
+            ("*", &b"\xff"[..], Some(&b"\xff"[..])),
+            ("a*b", b"a\xff\x80b", Some(b"\xff\x80")),
+            ("a*b", b"a\xffc", None),
+            ("a#", b"a\xff", None),
+        ] {
+            let mut captured = Vec::new();
+            let found = fits(pattern, name, &mut captured).then(|| captured.concat());
+            assert_eq!(found.as_deref(), expected, "{pattern} {name:?}");
+        }
+        assert_eq!(&*file_of("a#/b#", b"\xff"), b"a\xff/b\xff");
+        assert_eq!(&*file_of("a", b"\xff"), b"a");
     }
 
     #[test]

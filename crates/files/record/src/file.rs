@@ -137,6 +137,14 @@ impl TraceFile {
         RecordError::Full { path: self.path.clone(), kept: self.written, source }
     }
 
+    /// Removes the file; a pipe has none.
+    pub fn discard(self) {
+        if self.has_name {
+            // If that fails, a short recording stays, which can be read.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
     /// Ends the file: everything is on the disk.
     pub fn close(mut self) -> Result<u64, RecordError> {
         self.flush()?;

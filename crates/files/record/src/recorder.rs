@@ -134,6 +134,14 @@ impl Recorder {
         })
     }
 
+    /// Removes what was written: there is nothing to record after all.
+    pub fn discard(self) {
+        for (path, _) in &self.complete {
+            let _ = std::fs::remove_file(path);
+        }
+        self.file.discard();
+    }
+
     /// A lane whose schemas and blocks may come from here on. With a period of 0 its rows come at any time, as those of a channel:
     /// then no tick is without a row, and silence says nothing.
     pub fn lane(&mut self, head: &LaneHead<'_>) -> Result<(), RecordError> {

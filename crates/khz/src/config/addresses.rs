@@ -18,15 +18,17 @@ pub struct HubAddress {
     pub port: u16,
 }
 
-/// Addresses with ports, separated by commas; at least one.
-pub(super) fn listen_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
-    let addresses: Vec<SocketAddr> = items(text).map(listen_address).collect::<Result<_, _>>()?;
-    if addresses.is_empty() { Err("it names no address".to_owned()) } else { Ok(addresses) }
-}
-
-/// The same for a door that may stay closed: `none`.
+/// Addresses with ports, separated by commas, for a door that may stay closed: `none`.
 pub(super) fn door_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
-    if text == "none" { Ok(Vec::new()) } else { listen_addresses(text) }
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    match listen_addresses(text)? {
+        addresses if addresses.is_empty() => {
+            Err("it names no address; \"none\" keeps this door closed".to_owned())
+        }
+        addresses => Ok(addresses),
+    }
 }
 
 /// The same for the link door, which a hub always has.
@@ -37,7 +39,16 @@ pub(super) fn link_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
                 .into(),
         );
     }
-    listen_addresses(text)
+    match listen_addresses(text)? {
+        addresses if addresses.is_empty() => {
+            Err("it names no address; agents report there, so it is never closed".to_owned())
+        }
+        addresses => Ok(addresses),
+    }
+}
+
+fn listen_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    items(text).map(listen_address).collect()
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {

@@ -59,6 +59,9 @@ const SOURCE_KEYS: [&str; 5] = ["rate", "enabled", "budget", "path", "places"];
 /// Further keys of a source that the user describes, which has a `path` and a name that no source of ours has.
 const OWN_SOURCE_KEYS: [&str; 6] = ["line", "column", "kind", "unit", "divide", "help"];
 
+/// What to do where a file has both.
+const LIST_AND_TABLES: &str = "; beside tables [sources.NAME] there is no list sources = [...]: write enabled = false into the tables of those that you do not want, or give the list as --sources or KHZ_SOURCES";
+
 /// Keys inside `[sinks.NAME]`.
 const SINK_KEYS: [(&str, Shape); 5] = [
     ("rrd", Shape::Text("DIR")),
@@ -228,10 +231,17 @@ impl Reader<'_> {
         prefix: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) -> ConfigError {
+        let is_above = !prefix.is_empty() && position(key.get_ref()).is_some();
+        let hint = match is_above {
+            true => {
+                format!("; {} is a setting of its own, and stands above the first [table]", key.get_ref())
+            }
+            false => suggest::hint(key.get_ref(), known),
+        };
         ConfigError::UnknownKey {
             at: self.origin(key.span()),
             key: format!("{prefix}{}", key.get_ref()),
-            hint: suggest::hint(key.get_ref(), known),
+            hint,
         }
     }
 
@@ -240,8 +250,18 @@ impl Reader<'_> {
     }
 
     fn syntax(&self, error: &toml::de::Error) -> ConfigError {
-        let at = self.origin(error.span().unwrap_or(0..0));
-        ConfigError::Syntax { at, problem: error.message().replace('\n', ", ") }
+        let start = error.span().map_or(0, |span| span.start.min(self.text.len()));
+        let mut problem = error.message().replace('\n', ", ");
+        // `sources` is the one name that is a list and begins names of tables.
+        let line = self.text.split_inclusive('\n').scan(0, |end, line| {
+            *end += line.len();
+            Some((*end, line))
+        });
+        let line = line.into_iter().find(|(end, _)| *end > start).map_or("", |(_, line)| line.trim_start());
+        if line.starts_with("[sources") || line.starts_with("sources") {
+            problem.push_str(LIST_AND_TABLES);
+        }
+        ConfigError::Syntax { at: self.origin(start..start), problem }
     }
 
     fn origin(&self, span: Range<usize>) -> Origin {
@@ -297,6 +317,17 @@ mod tests {
             "/etc/khz/khz.toml:2: no setting is called 'store.minutes' (did you mean 'minute'?)"
         );
         assert_eq!(error("[zebra]\n"), "/etc/khz/khz.toml:1: no setting is called 'zebra'");
+        for (table, name) in [
+            ("[sources.stat]", "sources.stat.sources"),
+            ("[sources.mine]\npath = \"/a/b\"", "sources.mine.sources"),
+            ("[store]", "store.sources"),
+        ] {
+            let error = error(&format!("{table}\nsources = [\"stat\"]\n"));
+            let wanted = format!(
+                "no setting is called '{name}'; sources is a setting of its own, and stands above the first [table]"
+            );
+            assert!(error.ends_with(&wanted), "{error}");
+        }
     }
 
     #[test]
@@ -314,5 +345,7 @@ mod tests {
     fn broken_toml_names_the_line() {
         assert!(error("quiet = true\nlisten = \n").starts_with("/etc/khz/khz.toml:2: not TOML: "));
         assert!(error("a = 1\na = 2\n").starts_with("/etc/khz/khz.toml:2: not TOML: "));
+        let both = error("quiet = true\nsources = [\"stat\"]\n[sources.mine]\npath = \"/a/b\"\n");
+        assert!(both.starts_with("/etc/khz/khz.toml:3: ") && both.ends_with(LIST_AND_TABLES), "{both}");
     }
 }

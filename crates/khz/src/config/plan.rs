@@ -407,6 +407,10 @@ mod tests {
         assert_eq!(two, ["127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap()]);
         assert!(plan("", &[("listen", "127.0.0.1:1,0.0.0.0:1")]).is_err());
         assert!(plan("", &[("listen", " , ")]).is_err());
+        for door in ["listen", "text_listen"] {
+            let error = plan(&format!("{door} = []\n"), &[]).unwrap_err();
+            assert!(error.ends_with("it names no address; \"none\" keeps this door closed"), "{error}");
+        }
         let none = plan("", &[("listen", "none"), ("text_listen", "none")]).unwrap();
         assert!(none.listen.is_empty() && none.text_listen.is_empty());
         assert!(plan("", &[("link_listen", "none")]).unwrap_err().contains("agents report there"));

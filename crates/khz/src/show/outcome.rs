@@ -40,6 +40,14 @@ pub enum Failure {
     /// The work itself failed, and the reason is on stderr already: exit code 1.
     #[error("the reason is on stderr")]
     Reported,
+    /// A program that we run for somebody cannot be started: the exit code is the one that `env` has then.
+    #[error("{problem}")]
+    NotStarted {
+        /// 126 or 127.
+        code: u8,
+        /// In words.
+        problem: String,
+    },
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -70,6 +78,7 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
         Ok(Done::Lacking { sentence }) => (ExitCode::from(3), Some(sentence)),
         Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
         Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
+        Err(Failure::NotStarted { code, problem }) => (ExitCode::from(code), Some(problem)),
         Err(Failure::Reported) => (ExitCode::from(1), None),
         // `khz catalog | head` is no failure: the reader has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),

@@ -49,8 +49,42 @@ fn a_program_is_recorded_and_its_exit_code_is_ours() {
     assert_eq!((&rows[0]["node"], rows[0]["values"]["mem.total"].is_string()), (&"n1".into(), true));
     let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
-    let missing = run(&["record", "--direct", "-o", word(&path), "--", "/no/such/program"]);
-    assert_eq!(code(&missing), 2, "{}", err(&missing));
+}
+
+#[test]
+fn a_program_that_cannot_be_started_leaves_no_recording_and_takes_none_away() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("no-program");
+    let script = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    // The kernel finds out only when it is run that there is no such interpreter, or that it is no program.
+    let (no_interpreter, no_program) =
+        (script("a", "#!/no/such/shell\n"), script("b", "\u{1}\u{2}\u{3}\u{4}"));
+    let text = folder.join("text");
+    std::fs::write(&text, "x").unwrap();
+    std::fs::write(folder.join("recording.khzt"), "the one before").unwrap();
+    for (program, expected) in [
+        ("/no/such/program", 127),
+        ("no-such-program-anywhere", 127),
+        (word(&text), 126),
+        (word(&folder), 126),
+        (word(&no_interpreter), 127),
+        (word(&no_program), 126),
+    ] {
+        let output = khz(&["record", "--direct", "-o", "run.khzt", "mem.free", "--", program]);
+        let output = { output }.current_dir(&folder).output().unwrap();
+        assert_eq!(code(&output), expected, "{program}: {}", err(&output));
+        assert!(err(&output).contains("nothing was recorded"), "{}", err(&output));
+        assert!(!folder.join("run.khzt").exists(), "{program}");
+    }
+    let mut unnamed = khz(&["record", "--direct", "mem.free", "--", "/no/such/program"]);
+    assert_eq!(code(&unnamed.current_dir(&folder).output().unwrap()), 127);
+    let before = std::fs::read_to_string(folder.join("recording.khzt")).unwrap();
+    assert_eq!((&*before, folder.join("recording.old.khzt").exists()), ("the one before", false));
 }
 
 /// Where this user may make control groups.

@@ -67,6 +67,11 @@ impl KernelText {
         self.survey.is_some()
     }
 
+    /// Why the first file of a survey that should have a number has none, for people.
+    pub fn problem(&self) -> Option<&str> {
+        self.survey.as_ref().and_then(SurveyText::problem)
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -11,7 +11,9 @@ use khz_parse::{KernelFile, Subject};
 use crate::budget::Budget;
 use crate::clock;
 use crate::source::Source;
-use crate::survey::{SURVEY_STUCK_AFTER, Survey, SurveySettings, SurveyText, subject_of};
+use crate::survey::{
+    SURVEY_STUCK_AFTER, SURVEYS_STUCK_OF_SUBJECT_MAX, Survey, SurveySettings, SurveyText, subject_of,
+};
 
 /// The result of trying one source on this host.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct SourceReport {
     pub path: &'static str,
     /// The problem in words; `None` if there is none.
     pub problem: Option<String>,
+    /// Why the first of its files that should have a number has none, in words; the others may have theirs.
+    pub remark: Option<String>,
     /// The number of present readings.
     pub values: usize,
     /// The absent and failed series, with the reason.
@@ -35,6 +39,9 @@ pub struct SourceReport {
 /// The gathers of a probe: enough for a median, and only some milliseconds in all.
 const PROBES: usize = 21;
 
+/// As many steps as may be stuck at one subject are given up one after the other. What takes longer is reported as not read.
+const PATIENCE: Nanos = Nanos((SURVEYS_STUCK_OF_SUBJECT_MAX as u64 + 1) * SURVEY_STUCK_AFTER.0);
+
 /// Between two looks at the processes: some ticks of the kernel's clock, in which somebody computes.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
@@ -43,13 +50,12 @@ pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
     let files = &settings.known;
     let subjects = files.iter().filter_map(|file| subject_of(root, file));
     let survey = Survey::start(root, settings, subjects);
-    // What takes longer is stuck, and is reported as not read.
-    survey.wait(SURVEY_STUCK_AFTER.into());
+    survey.wait_and_give_up(SURVEY_STUCK_AFTER, PATIENCE);
     // What a process did since the look before is known at the second look only.
     if survey.has(Subject::Processes) {
         std::thread::sleep(BETWEEN_LOOKS);
         survey.ask(Subject::Processes);
-        survey.wait(SURVEY_STUCK_AFTER.into());
+        survey.wait_and_give_up(SURVEY_STUCK_AFTER, PATIENCE);
     }
     let reports = files.iter().map(|file| probe_one(root, file, &survey)).collect();
     survey.end();
@@ -63,7 +69,7 @@ pub fn survey_texts() -> Vec<(&'static str, Vec<u8>)> {
     let text_of = |file: &'static KernelFile| Some((file.captured_path(), subject_of(root, file)?));
     let files: Vec<_> = settings.known.iter().filter_map(text_of).collect();
     let survey = Survey::start(root, &settings, files.iter().map(|(_, subject)| *subject));
-    survey.wait(SURVEY_STUCK_AFTER.into());
+    survey.wait_and_give_up(SURVEY_STUCK_AFTER, PATIENCE);
     let text = |(path, subject): (&'static str, Subject)| {
         let mut text = Vec::new();
         let length = SurveyText::new(&survey, subject).read(&mut text).ok()?;
@@ -103,6 +109,7 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
         name: file.name,
         path: file.path,
         problem: source.problem().map(str::to_owned),
+        remark: source.remark().map(str::to_owned),
         values: series.len() - missing.len(),
         missing,
         bytes: source.counts.bytes,

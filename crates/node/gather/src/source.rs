@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Series, Stamp};
+use khz_parse::own_source::is_own;
 use khz_parse::{KernelFile, Outcome, Parser, Pieces};
 use rustix::io::Errno;
 
@@ -54,6 +55,8 @@ pub(crate) struct Source {
     /// For how long it rests after each read; 0: not at all.
     rest: Nanos,
     problem: Option<String>,
+    /// Why a file of it has no number, in words, while others may have theirs.
+    remark: Option<String>,
     /// When it last looked for slots to give back ([`Source::renew_alone`]).
     looked: Nanos,
 }
@@ -125,6 +128,7 @@ impl Source {
             rests_until: Nanos(0),
             rest: Nanos(0),
             problem: None,
+            remark: None,
             looked: Nanos(0),
         }
     }
@@ -268,6 +272,11 @@ impl Source {
         self.problem.as_deref()
     }
 
+    /// Why the first file of a survey that should have a number has none, in words.
+    pub fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+
     /// Reads the text into `room` and parses it. All sources share `room`, so that it stays in the cache.
     /// Afterwards, `changed` names the slots with a new reading.
     #[inline]
@@ -343,6 +352,14 @@ impl Source {
             );
         }
         self.problem = problem;
+        let remark = text.problem();
+        if let Some(remark) = remark
+            && is_own(parser.file())
+            && self.remark.as_deref() != Some(remark)
+        {
+            tracing::warn!(source = self.name, "{remark}");
+        }
+        self.remark = remark.map(str::to_owned);
     }
 
     #[cold]
@@ -366,6 +383,7 @@ impl Source {
             }
         }
         self.problem = Some(problem);
+        self.remark = None;
     }
 
     /// The number of slots whose instances have been gone for at least `age` (those of jobs:

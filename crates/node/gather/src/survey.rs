@@ -2,10 +2,16 @@
 //! whose server is gone, interfaces whose driver hangs. One thread makes a text of each, when the gather thread asks for
 //! it; the gather thread takes the finished texts. It never waits: where the thread is stuck, another one takes its
 //! place and leaves this step out. What a text says is not decided here.
+//!
+//! Each thread that is stuck costs memory, so their number has limits: one of each subject, beyond which only this subject is
+//! surveyed no more, and one of all.
 
 mod control_groups;
 mod course;
 mod disks;
+mod due;
+#[cfg(test)]
+mod faults;
 mod file_systems;
 mod folder;
 mod interfaces;
@@ -17,6 +23,7 @@ mod processes;
 mod processors;
 mod sensors;
 mod settings;
+mod text;
 mod text_churn;
 mod text_files;
 mod time_service;
@@ -33,18 +40,22 @@ use khz_parse::entry::{counter, gauge};
 use khz_parse::{Entry, KernelFile, Pieces, Subject};
 use rustix::io::Errno;
 
+use crate::clock;
 use crate::own::Tally;
 use control_groups::ControlGroups;
 pub use control_groups::{
     CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX, control_groups_folder,
 };
 use course::{Abandoned, Course};
+pub(crate) use due::{SubjectPlan, Surveys};
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
 pub use logins::{SESSIONS_MAX, UTMP_BYTES_MAX};
 use processes::Processes;
 pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
+use sensors::Chips;
 pub use settings::SurveySettings;
+pub(crate) use text::SurveyText;
 use text_files::TextFiles;
 pub use text_files::{TEXT_FILE_BYTES_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX};
 use trees::Trees;
@@ -53,9 +64,13 @@ pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
 /// A step of a survey that takes longer than this is given up: node_exporter waits as long for a file system.
 pub const SURVEY_STUCK_AFTER: Nanos = Nanos::from_secs(5);
 
-/// At most this many threads are stuck at a time. Each holds a stack, and a file server that is gone may hold many file
-/// systems; with this many, nothing is surveyed until one of them comes back.
-pub const SURVEYS_STUCK_MAX: usize = 4;
+/// At most this many threads are stuck at one subject: a file server that is gone may hold many file systems. With this many, the
+/// subject is not surveyed until one of them comes back; all others are.
+pub const SURVEYS_STUCK_OF_SUBJECT_MAX: usize = 8;
+
+/// At most this many threads are stuck at a time: each holds a stack, of which it uses some 30 KiB with the kernel's part. With this
+/// many, nothing is surveyed until one of them comes back.
+pub const SURVEYS_STUCK_MAX: usize = 2 * SURVEYS_STUCK_OF_SUBJECT_MAX;
 
 /// The share of one core that surveying a subject may cost, unless its source has a budget of its own: what costs more is surveyed
 /// less often.
@@ -63,6 +78,9 @@ pub const SURVEY_BUDGET: f64 = 0.01;
 
 /// No subject is surveyed more often, whatever rate its source has.
 pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
+
+/// How often a caller without a gather thread asks whether a step is stuck.
+const STUCK_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A start waits for the first texts, so that the first row has them, but not for longer than this.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -88,6 +106,8 @@ pub(crate) struct Survey {
     made: Condvar,
     /// When the present step began, in nanoseconds since boot; 0: there is none.
     step_since: AtomicU64,
+    /// The file that is being read, and the number of the thread that says so. The gather thread never waits for this lock.
+    file: Mutex<(u64, Vec<u8>)>,
     /// The number of answers of each subject.
     versions: Vec<AtomicU64>,
     /// The CPU time of the latest survey of each, in nanoseconds.
@@ -102,15 +122,38 @@ struct State {
     worker: u64,
     has_worker: bool,
     /// What the present thread is doing.
-    step: Option<(Subject, Vec<u8>)>,
-    /// What the threads that were given up are stuck at, with their numbers.
-    stuck: Vec<(u64, Subject, Vec<u8>)>,
+    step: Option<Step>,
+    /// What the threads that were given up are stuck at.
+    stuck: Vec<Stuck>,
     answers: Vec<Option<Answer>>,
+    /// Why a file of each that should have a number has none.
+    problems: Vec<Option<String>>,
     /// How long the latest survey of each took.
     took: Vec<Nanos>,
     /// The instances of each that were left out.
     left_out: Vec<u64>,
     is_over: bool,
+}
+
+/// A part of a survey that may block.
+struct Step {
+    subject: Subject,
+    /// What is asked: a file system, a folder.
+    item: Vec<u8>,
+}
+
+impl Step {
+    fn is_of(&self, subject: Subject, item: &[u8]) -> bool {
+        self.subject == subject && self.item == item
+    }
+}
+
+/// A thread that was given up.
+struct Stuck {
+    worker: u64,
+    step: Step,
+    /// The file that does not answer; empty: it is not known.
+    file: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -165,6 +208,7 @@ impl Survey {
     ) -> Arc<Survey> {
         let root = root.to_owned();
         let (trees, control_groups) = (Trees::of(settings.known.clone()), ControlGroups::new(&root));
+        let chips = Chips::default();
         let processes = Processes::new(&root, settings.places);
         let text_files = TextFiles::new(&root, &settings.text_files);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
@@ -173,7 +217,7 @@ impl Survey {
             Subject::Throttling => processors::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
             Subject::Disks => disks::survey(course, &root),
-            Subject::Sensors => sensors::survey(course, &root, &trees),
+            Subject::Sensors => chips.survey(course, &root, &trees),
             Subject::ControlGroups => control_groups.survey(course, &root),
             Subject::Logins => logins::survey(course, &root),
             Subject::Processes => processes.survey(course),
@@ -195,6 +239,7 @@ impl Survey {
             step: None,
             stuck: Vec::new(),
             answers: subjects.iter().map(|_| None).collect(),
+            problems: vec![None; subjects.len()],
             took: vec![Nanos(0); subjects.len()],
             left_out: vec![0; subjects.len()],
             is_over: false,
@@ -208,6 +253,7 @@ impl Survey {
             bell: Condvar::new(),
             made: Condvar::new(),
             step_since: AtomicU64::new(0),
+            file: Mutex::default(),
             counts: Counts::default(),
         })
     }
@@ -237,6 +283,14 @@ impl Survey {
         (0..self.subjects.len()).fold(0, |all, number| all | 1 << number)
     }
 
+    /// The bits of the subjects at which as many threads are stuck as may be.
+    fn crowded(&self, state: &State) -> u64 {
+        let stuck_at =
+            |subject: &Subject| state.stuck.iter().filter(|stuck| stuck.step.subject == *subject).count();
+        let is_crowded = |subject: &&Subject| stuck_at(subject) >= SURVEYS_STUCK_OF_SUBJECT_MAX;
+        self.subjects.iter().filter(is_crowded).fold(0, |bits, subject| bits | self.bit(*subject))
+    }
+
     /// Its counts, for the agent's own numbers; none if it surveys nothing.
     pub fn tallies(&self) -> Vec<Tally> {
         if self.subjects.is_empty() {
@@ -256,7 +310,7 @@ impl Survey {
     /// Asks for surveys of these subjects. `false`: the lock is taken, and the caller must ask again.
     fn want(self: &Arc<Self>, subjects: u64) -> bool {
         let Ok(mut state) = self.state.try_lock() else { return false };
-        state.wanted |= subjects & self.all();
+        state.wanted |= subjects & self.all() & !self.crowded(&state);
         if state.wanted == 0 || state.is_over {
             return true;
         }
@@ -301,25 +355,51 @@ impl Survey {
         if self.step_since.load(Ordering::Relaxed) != since {
             return;
         }
-        let Some((subject, item)) = state.step.take() else { return };
-        tracing::warn!("{} does not answer; its numbers are left out", worker::called(subject, &item));
-        let worker = state.worker;
-        state.stuck.push((worker, subject, item));
+        let Some(step) = state.step.take() else { return };
+        // The thread that is stuck does not hold this lock; one that comes back just now may.
+        let file = self.file.try_lock().map(|place| place.1.clone()).unwrap_or_default();
+        let (worker, subject) = (state.worker, step.subject);
+        let stuck = Stuck { worker, step, file };
+        tracing::warn!("{} does not answer; its numbers are left out", worker::called(&stuck));
+        state.stuck.push(stuck);
         state.worker += 1;
         state.has_worker = false;
-        state.wanted |= self.bit(subject);
         self.step_since.store(0, Ordering::Relaxed);
         self.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
-        if state.stuck.len() < SURVEYS_STUCK_MAX {
-            self.start_worker(&mut state);
-            return;
+        let unanswered = if state.stuck.len() >= SURVEYS_STUCK_MAX {
+            tracing::warn!(
+                "{SURVEYS_STUCK_MAX} threads are stuck; nothing is surveyed until one of them comes back"
+            );
+            self.all()
+        } else if self.crowded(&state) & self.bit(subject) != 0 {
+            tracing::warn!(
+                "{SURVEYS_STUCK_OF_SUBJECT_MAX} threads are stuck: there are no surveys of {} until one of them comes back",
+                worker::named(subject)
+            );
+            self.bit(subject)
+        } else {
+            state.wanted |= self.bit(subject);
+            0
+        };
+        state.wanted &= !unanswered;
+        for number in (0..self.subjects.len()).filter(|number| unanswered & 1 << number != 0) {
+            state.answers[number] = Some(Err(Errno::TIMEDOUT));
+            state.problems[number] = None;
+            self.versions[number].fetch_add(1, Ordering::Release);
         }
-        tracing::warn!(
-            "{SURVEYS_STUCK_MAX} threads are stuck; nothing is surveyed until one of them comes back"
-        );
-        for (answer, version) in state.answers.iter_mut().zip(&self.versions) {
-            *answer = Some(Err(Errno::TIMEDOUT));
-            version.fetch_add(1, Ordering::Release);
+        if state.wanted != 0 {
+            self.start_worker(&mut state);
+        } else {
+            self.made.notify_all();
+        }
+    }
+
+    /// The same for a caller without a gather thread: gives up what is stuck, until every subject that is wanted has an answer, but at
+    /// most this long.
+    pub fn wait_and_give_up(self: &Arc<Self>, stuck_after: Nanos, longest: Nanos) {
+        let begun = clock::boot();
+        while !self.wait(STUCK_LOOK_EVERY) && clock::boot().since(begun) < longest {
+            self.look_for_stuck(clock::boot(), stuck_after);
         }
     }
 
@@ -337,166 +417,6 @@ impl Survey {
     pub fn end(&self) {
         self.lock().is_over = true;
         self.bell.notify_all();
-    }
-}
-
-/// The text of one subject, as one source reads it.
-#[derive(Clone)]
-pub(crate) struct SurveyText {
-    survey: Arc<Survey>,
-    /// The number of its subject; beyond all: it is not surveyed.
-    number: usize,
-    /// The answer that was read last.
-    read: u64,
-}
-
-impl std::fmt::Debug for SurveyText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let subject = self.survey.subjects.get(self.number);
-        f.debug_struct("SurveyText").field("subject", &subject).finish_non_exhaustive()
-    }
-}
-
-impl SurveyText {
-    pub fn new(survey: &Arc<Survey>, subject: Subject) -> Self {
-        let number = survey.number_of(subject).unwrap_or(usize::MAX);
-        SurveyText { survey: survey.clone(), number, read: 0 }
-    }
-
-    /// True when there is an answer that was not read yet.
-    #[inline]
-    pub fn is_fresh(&self) -> bool {
-        self.survey.versions.get(self.number).is_some_and(|made| made.load(Ordering::Acquire) != self.read)
-    }
-
-    /// Copies the latest text into the buffer; returns its length.
-    #[cold]
-    pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
-        let state = self.survey.lock();
-        self.read = self.survey.versions.get(self.number).map_or(0, |made| made.load(Ordering::Acquire));
-        let text = match state.answers.get(self.number).and_then(Option::as_ref) {
-            Some(answer) => answer.as_ref().map_err(|errno| *errno)?,
-            None => return Err(Errno::AGAIN),
-        };
-        if buffer.len() < text.len() {
-            buffer.resize(text.len(), 0);
-        }
-        buffer[..text.len()].copy_from_slice(text);
-        Ok(text.len())
-    }
-}
-
-/// When each subject is due: what the gather thread has of the surveys. Dropping it ends them.
-pub(crate) struct Surveys {
-    survey: Arc<Survey>,
-    stuck_after: Nanos,
-    due: Vec<Due>,
-    /// When the first of them is due.
-    next: Nanos,
-}
-
-#[derive(Debug)]
-struct Due {
-    subject: Subject,
-    period: Nanos,
-    /// The share of a core that it may cost.
-    budget: f64,
-    /// True while it is surveyed less often because of its cost.
-    is_held_back: bool,
-    /// What the survey before cost.
-    cost_before: Nanos,
-    next: Nanos,
-}
-
-/// The usual budget of a subject.
-fn usual_budget(subject: Subject) -> f64 {
-    match subject {
-        Subject::Processes => PROCESSES_BUDGET,
-        _ => SURVEY_BUDGET,
-    }
-}
-
-impl Due {
-    /// When it is due again, if it is surveyed now.
-    fn after(&mut self, now: Nanos) -> Nanos {
-        let apart = (self.cost_before.0 as f64 / self.budget) as u64;
-        // What is near the border is not told of again and again.
-        let border = if self.is_held_back { self.period.0 / 2 } else { self.period.0 };
-        let is_held_back = apart > border;
-        if is_held_back != self.is_held_back {
-            self.is_held_back = is_held_back;
-            let (name, percent) = (worker::named(self.subject), self.budget * 100.0);
-            if is_held_back {
-                let every = apart as f64 / Nanos::SECOND.0 as f64;
-                tracing::info!(
-                    "surveys of {name} cost more than their budget of {percent:.1} % of a core: there is one every {every:.1} s"
-                );
-            } else {
-                tracing::info!("surveys of {name} are back within their budget of {percent:.1} % of a core");
-            }
-        }
-        Nanos(now.0 + self.period.0.max(apart))
-    }
-}
-
-/// When a subject is surveyed, and what that may cost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SubjectPlan {
-    pub subject: Subject,
-    pub period: Nanos,
-    /// The share of a core; `None`: the usual one.
-    pub budget: Option<f64>,
-}
-
-impl Surveys {
-    /// The first surveys were made just now.
-    pub fn new(survey: Arc<Survey>, plans: impl IntoIterator<Item = SubjectPlan>, now: Nanos) -> Self {
-        let due = |plan: SubjectPlan| {
-            let period = plan.period.max(SURVEY_PERIOD_MIN);
-            let budget = plan.budget.unwrap_or_else(|| usual_budget(plan.subject));
-            let next = Nanos(now.0 + period.0);
-            Due { subject: plan.subject, period, budget, is_held_back: false, cost_before: Nanos(0), next }
-        };
-        let due: Vec<Due> = plans.into_iter().map(due).collect();
-        let mut surveys = Surveys { survey, stuck_after: SURVEY_STUCK_AFTER, due, next: Nanos(0) };
-        surveys.find_next();
-        surveys
-    }
-
-    /// Asks for what is due. It takes no lock and makes no system call unless something is.
-    #[inline]
-    pub fn look(&mut self, now: Nanos) {
-        self.survey.look_for_stuck(now, self.stuck_after);
-        if self.next <= now {
-            self.ask(now);
-        }
-    }
-
-    fn find_next(&mut self) {
-        self.next = self.due.iter().map(|due| due.next).min().unwrap_or(Nanos(u64::MAX));
-    }
-
-    #[cold]
-    fn ask(&mut self, now: Nanos) {
-        let is_due = |due: &&mut Due| due.next <= now;
-        let (survey, mut wanted) = (&self.survey, 0);
-        for due in self.due.iter_mut().filter(is_due) {
-            wanted |= survey.bit(due.subject);
-            // The one that is wanted now may be over in a moment.
-            due.cost_before = survey.cost(due.subject);
-        }
-        if self.survey.want(wanted) {
-            for due in self.due.iter_mut().filter(is_due) {
-                due.next = due.after(now);
-            }
-            self.find_next();
-        }
-    }
-}
-
-impl Drop for Surveys {
-    fn drop(&mut self) {
-        self.survey.end();
     }
 }
 

@@ -90,28 +90,35 @@ fn mount(place: &Path, held: &Held, name: &str) -> fuser::BackgroundSession {
     fuser::spawn_mount(Slow(held.clone()), place, &config).unwrap()
 }
 
+/// File systems of one server, which do not answer together.
+const SLOW: usize = 5;
+
 #[test]
-fn a_file_system_that_does_not_answer_is_failed_and_delays_nothing() {
+fn file_systems_that_do_not_answer_are_failed_and_delay_nothing() {
     let folder = std::env::temp_dir().join(format!("khz-file-systems-{}", std::process::id()));
-    let (fine, slow) = (folder.join("fine here"), folder.join("slow"));
+    let fine = folder.join("fine here");
+    let all_slow: Vec<_> = (0..SLOW).map(|number| folder.join(format!("slow{number}"))).collect();
+    let slow = &all_slow[0];
     let (answered, held): (Held, Held) = Default::default();
-    let mounts = [mount(&fine, &answered, "fine=1"), mount(&slow, &held, "server:/slow")];
+    let mut mounts = vec![mount(&fine, &answered, "fine=1")];
+    mounts.extend(all_slow.iter().map(|slow| mount(slow, &held, "server:/slow")));
     let release = Release(held.clone());
     let seen = std::fs::read_to_string("/proc/1/mountinfo").unwrap();
     if !seen.contains(slow.to_str().unwrap()) {
         return khz_skip::skip("process 1 does not see what this one mounts");
     }
     let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
-    plan.sources.retain(|source| ["filesystem", "loadavg"].contains(&source.file.name));
+    plan.sources.retain(|source| ["filesystem", "loadavg", "timex"].contains(&source.file.name));
     // Surveys are a second apart.
     plan.sources.iter_mut().for_each(|source| source.rate = Rate::from_hz(1));
     let agent = Agent::start(plan).unwrap();
     let is = |metric: &str, place: &Path, expected: Reading| reading(&agent, metric, place) == Some(expected);
-    until("both have sizes", || {
-        [&fine, &slow].iter().all(|place| is("fs.available", place, Reading::Present(300 * 4_096)))
+    until("all have sizes", || {
+        let mut places = all_slow.iter().chain([&fine]);
+        places.all(|place| is("fs.available", place, Reading::Present(300 * 4_096)))
     });
     assert_eq!(reading(&agent, "fs.read_only", &fine), Some(Reading::Present(1)));
-    assert_eq!(reading(&agent, "fs.files_free", &slow), Some(Reading::Present(60)));
+    assert_eq!(reading(&agent, "fs.files_free", slow), Some(Reading::Present(60)));
     let device = |place: &Path| {
         let samples =
             block_on(agent.query().latest(&[Pattern::new("fs.size").unwrap()], Nanos::SECOND)).unwrap();
@@ -120,11 +127,13 @@ fn a_file_system_that_does_not_answer_is_failed_and_delays_nothing() {
             instances.into_iter().find(|instance| instance.name() == place.to_str().unwrap()).unwrap();
         found.only_labels().get("device").unwrap().to_owned()
     };
-    assert_eq!((device(&fine), device(&slow)), ("fine=1".to_owned(), "server:/slow".to_owned()));
+    assert_eq!((device(&fine), device(slow)), ("fine=1".to_owned(), "server:/slow".to_owned()));
 
     *held.lock().unwrap() = Some(Vec::new());
-    until("the silent one is stuck", || is("fs.available", &slow, Reading::Failed(Fault::Stuck)));
-    assert!(is("fs.error", &slow, Reading::Present(1)) && is("fs.read_only", &slow, Reading::Present(1)));
+    until("the silent ones are stuck", || {
+        all_slow.iter().all(|slow| is("fs.available", slow, Reading::Failed(Fault::Stuck)))
+    });
+    assert!(is("fs.error", slow, Reading::Present(1)) && is("fs.read_only", slow, Reading::Present(1)));
     assert!(
         is("fs.available", &fine, Reading::Present(300 * 4_096))
             && is("fs.error", &fine, Reading::Present(0))
@@ -134,15 +143,21 @@ fn a_file_system_that_does_not_answer_is_failed_and_delays_nothing() {
         let snapshot = block_on(agent.query().latest(&pattern, Nanos(0))).unwrap();
         snapshot.nodes[0].1[0].reading.value()
     };
-    assert_eq!(own("khz.survey.stuck"), Some(1));
+    assert_eq!(own("khz.survey.stuck"), Some(SLOW as u64));
     let surveys = own("khz.survey.surveys");
     until("further surveys are made", || own("khz.survey.surveys") > surveys.map(|surveys| surveys + 1));
-    assert!(is("fs.available", &slow, Reading::Failed(Fault::Stuck)), "it is not asked again");
+    assert!(is("fs.available", slow, Reading::Failed(Fault::Stuck)), "it is not asked again");
+    let clock =
+        block_on(agent.query().latest(&[Pattern::new("clock.synchronised").unwrap()], Nanos(0))).unwrap();
+    let clock = clock.nodes[0].1[0].reading;
+    assert_ne!(clock, Reading::Failed(Fault::Stuck), "what is surveyed beside them");
 
     drop(release);
-    until("it has sizes again", || is("fs.available", &slow, Reading::Present(300 * 4_096)));
+    until("they have sizes again", || {
+        all_slow.iter().all(|slow| is("fs.available", slow, Reading::Present(300 * 4_096)))
+    });
     until("no thread is stuck", || own("khz.survey.stuck") == Some(0));
-    assert!(is("fs.error", &slow, Reading::Present(0)));
+    assert!(is("fs.error", slow, Reading::Present(0)));
     agent.stop();
     drop(mounts);
     let _ = std::fs::remove_dir_all(folder);

@@ -1,6 +1,7 @@
 //! `khz check`: its flags, and what it finds: the values and the cost of each source on this host. `probe.rs` measures,
 //! `report.rs` prints.
 
+mod privileges;
 mod probe;
 mod report;
 pub mod together;
@@ -67,6 +68,10 @@ pub struct SourceCost {
     pub values: usize,
     /// Series without a value, each with the reason.
     pub missing: Vec<Missing>,
+    /// Why the first file without a number has none, while others may have theirs.
+    pub remark: Option<String>,
+    /// What root would see beside this.
+    pub as_root: Option<&'static str>,
     /// Bytes of one gather.
     pub bytes: u64,
     /// CPU time of one gather.

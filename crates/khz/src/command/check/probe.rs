@@ -1,10 +1,12 @@
 //! Tries every source once and all of them together: what `khz check` reports.
 
+use std::path::Path;
+
 use khz_gather::SourceReport;
 use khz_model::{Absence, Nanos, Pattern, QueryError, Rate, Reading};
 
 use super::together::{Paced, Together};
-use super::{Finding, Found, Missing, SourceCost};
+use super::{Finding, Found, Missing, SourceCost, privileges};
 use crate::config::Plan;
 use crate::role::gatherer::{gather_plan, rate_of, source_plans};
 use crate::role::trial::{Trial, trial};
@@ -16,9 +18,12 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     let mut planned = source_plans(plan);
     let is_selected = |file: &khz_parse::KernelFile| refresh_of(file, patterns).is_some();
     planned.retain(|source| is_selected(source.file));
+    // A captured host has the files that somebody could read.
+    let is_root = rustix::process::geteuid().is_root() || plan.root != Path::new("/");
     let cost = |report: SourceReport| {
         let source = planned.iter().find(|source| source.file.name == report.name);
-        source_cost(report, source.map(|source| rate_of(plan, source)))
+        let as_root = privileges::more(report.name, is_root);
+        SourceCost { as_root, ..source_cost(report, source.map(|source| rate_of(plan, source))) }
     };
     let files = plan.sources.known.iter().filter(|file| is_selected(file)).map(|file| file.name);
     let selected: Vec<&str> = files.collect();
@@ -63,9 +68,13 @@ const NOTHING: &str = "there is nothing now";
 
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
+    let has_value = report.values > 0;
     let finding = match (report.gather_time, report.problem) {
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) if !has_value && report.remark.is_some() => {
+            Finding::Failed(report.remark.clone().unwrap_or_default())
+        }
         (Some(_), None) if report.values == 0 && report.missing.is_empty() => {
             Finding::Absent(NOTHING.to_owned())
         }
@@ -86,6 +95,8 @@ fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
         finding,
         values: report.values,
         missing: report.missing.into_iter().map(missing).collect(),
+        remark: report.remark.filter(|_| has_value),
+        as_root: None,
         bytes: report.bytes,
         gather: report.gather_time.unwrap_or_default(),
         rate,

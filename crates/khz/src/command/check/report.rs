@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::{Finding, Found, SourceCost};
+use super::{Finding, Found, SourceCost, privileges};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, wrapped};
 
@@ -30,6 +30,11 @@ pub fn print(found: &Found, as_json: bool, width: Option<usize>, out: &mut impl 
             writeln!(out, "\n{}", wrapped(&line, width.unwrap_or(100)).join("\n"))?;
         }
         out.write_all(remarks(sources, width.unwrap_or(100)).as_bytes())?;
+        let is_there = |source: &&SourceCost| !matches!(source.finding, Finding::Absent(_));
+        let more = sources.iter().filter(is_there).filter_map(|one| Some((one.name.as_str(), one.as_root?)));
+        if let Some(text) = privileges::sentence(more) {
+            writeln!(out, "\n{}", wrapped(&text, width.unwrap_or(100)).join("\n"))?;
+        }
     }
     out.flush()?;
     Ok(Done::Wholly)
@@ -87,6 +92,9 @@ fn remarks(sources: &[SourceCost], width: usize) -> String {
             text.push('\n');
             text.push_str(&paragraph(&format!("{}: {why}:", source.name), &series, width));
         }
+        if let Some(remark) = &source.remark {
+            text.push_str(&format!("  {}\n", wrapped(remark, width.saturating_sub(2)).join("\n  ")));
+        }
     }
     text
 }
@@ -113,6 +121,8 @@ fn object(source: &SourceCost) -> serde_json::Value {
         "why": why,
         "values": source.values,
         "missing": missing,
+        "remark": source.remark,
+        "as_root": source.as_root,
         "bytes": source.bytes,
         "gather_ns": source.gather.0,
         "rate": source.rate.map(|rate| rate.to_string()),
@@ -144,6 +154,8 @@ mod tests {
             finding: Finding::Works,
             values: 188,
             missing: Vec::new(),
+            remark: None,
+            as_root: None,
             bytes: 5120,
             gather: Nanos::from_micros(36),
             rate: Rate::from_hz(1000),

@@ -9,6 +9,7 @@ mod hub_rows;
 mod node_rows;
 mod origin;
 mod params;
+mod program;
 mod progress;
 mod ring_copy;
 mod rings;
@@ -16,7 +17,7 @@ mod store_rows;
 mod unseen;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -261,6 +262,7 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
+    program::check(&flags.command)?;
     let signals = signals::count_signals(SIGNALS_MAX)?;
     let channel = flags.channel.as_deref().map(ChannelName::new).transpose();
     let channel = channel.map_err(|error| Failure::usage(sentence(&error)))?;
@@ -275,12 +277,18 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let mut origin = Origin::start(flags, plan, &interest, &task.patterns)?;
     let mut recorder = task.recorder(flags, plan)?;
     origin.begin(&mut recorder).map_err(of_error)?;
-    let mut child = start(&flags.command, group.as_ref())?;
+    let mut child = match program::start(&flags.command, group.as_ref()) {
+        Ok(child) => child,
+        Err(failure) => {
+            recorder.discard();
+            return Err(failure);
+        }
+    };
     let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
     let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
     recorder.end_at(now());
-    let code = end_of(&mut child, followed.is_ok());
+    let code = program::end_of(&mut child, followed.is_ok());
     followed.map_err(of_error)?;
     let before = signals.load(Ordering::Relaxed);
     let is_wanted = || signals.load(Ordering::Relaxed) > before;
@@ -375,29 +383,6 @@ fn remark_used(group: &Group, used: &Used) {
     if !group.remove() {
         crate::show::table::remark!("what it has started goes on in its control group");
     }
-}
-
-fn start(command: &[String], group: Option<&Group>) -> Result<Option<Child>, Failure> {
-    let Some((program, words)) = command.split_first() else { return Ok(None) };
-    let spawn = || Command::new(program).args(words).spawn();
-    let child = match group {
-        Some(group) => group.start(spawn),
-        None => spawn(),
-    };
-    child.map(Some).map_err(|error| Failure::usage(format!("cannot start {program}: {error}")))
-}
-
-/// Waits for the program, which may outlive its recording, and returns its exit code.
-fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
-    use std::os::unix::process::ExitStatusExt;
-    let child = child.as_mut()?;
-    if matches!(child.try_wait(), Ok(None)) {
-        let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
-        crate::show::table::remark!("{why}; the program goes on");
-    }
-    let status = child.wait().ok()?;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Some(code as u8)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use khz_parse::disk_info::{
 use rustix::io::Errno;
 
 use super::Answer;
-use super::course::{Abandoned, Course};
+use super::course::{Abandoned, Course, Whereabouts};
 use super::folder::Folder;
 use super::line::Line;
 use super::trees::Leaves;
@@ -27,19 +27,22 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
     if !course.begin(b"")? {
         return Ok(Err(Errno::TIMEDOUT));
     }
-    let list = Folder::open(&root.join("proc")).and_then(|mut proc| Ok(proc.text("diskstats")?.to_vec()));
+    let whereabouts = course.whereabouts();
+    let list = Folder::open(&root.join("proc"), whereabouts)
+        .and_then(|mut proc| Ok(proc.text("diskstats")?.to_vec()));
     let list = match list {
         Ok(list) => String::from_utf8_lossy(&list).into_owned(),
         Err(errno) => return Ok(Err(errno)),
     };
-    let mut udev = Folder::open(&root.join("run/udev/data")).ok();
+    let mut udev = Folder::open(&root.join("run/udev/data"), whereabouts).ok();
     let mut leaves = Leaves::new();
     for disk in list.lines().filter_map(Disk::read).filter(|disk| is_shown(disk.name)) {
         if leaves.has_room(course) && course.begin(disk.name.as_bytes())? {
             let file = format!("b{}:{}", disk.major, disk.minor);
             let known = udev.as_mut().and_then(|udev| udev.text(&file).ok()).unwrap_or_default();
-            leaves.add(disk.name, disk.line(root, known));
-            disk.others(known).for_each(|line| leaves.add(disk.name, line));
+            let step = disk.name.as_bytes();
+            leaves.add(step, disk.line(root, known, whereabouts));
+            disk.others(known).for_each(|line| leaves.add(step, line));
         }
     }
     Ok(leaves.into_text().ok_or(Errno::NOENT))
@@ -52,13 +55,13 @@ impl<'a> Disk<'a> {
     }
 
     /// What the kernel says of the disk, and what udev knows of it.
-    fn line(&self, root: &Path, known: &[u8]) -> Line {
+    fn line(&self, root: &Path, known: &[u8], whereabouts: Whereabouts<'_>) -> Line {
         let mut line = Line::new(DISK_KIND, self.name.as_bytes(), []);
         line.label("major", self.major.as_bytes());
         line.label("minor", self.minor.as_bytes());
         // In /sys, a name has no slash.
         let queue = root.join("sys/block").join(self.name.replace('/', "!")).join("queue");
-        if let Ok(mut queue) = Folder::open(&queue) {
+        if let Ok(mut queue) = Folder::open(&queue, whereabouts) {
             line.label("rotational", queue.value("rotational").unwrap_or_default());
         }
         label(&mut line, known, DISK_LABELS);

@@ -1,14 +1,19 @@
 //! Folders of files with one value each, as /sys has them: lists their names in order, and reads values into the words of
-//! a survey's text. A value that cannot be read is said to be so, and never becomes a number.
+//! a survey's text. A value that cannot be read is said to be so, and never becomes a number. Names may have any bytes.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use khz_model::instance::kernel_text;
+use khz_model::printable::printable;
 use khz_parse::survey::{NONE, UNREADABLE, describe, escape};
 use khz_parse::tree::fits;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, statat};
 use rustix::io::{Errno, read};
+
+use super::course::Whereabouts;
 
 /// The longest value that is read; sysfs gives a page at most.
 const VALUE_BYTES_MAX: usize = 4_096;
@@ -19,23 +24,43 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOC
 /// The longest file of several lines that is read: those of ZFS have up to 10 KiB, and the list of 5,000 disks has 750 KiB.
 pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 
+/// A name, or what a wildcard stands for: any bytes.
+type Name = Vec<u8>;
+
 /// An open folder, and room for a value.
-pub(super) struct Folder {
+pub(super) struct Folder<'a> {
     path: PathBuf,
     folder: OwnedFd,
     value: Box<[u8; VALUE_BYTES_MAX]>,
     /// The file of several lines that was read last: it has many numbers.
-    text: Option<(String, Result<Vec<u8>, Errno>)>,
+    text: Option<(Name, Result<Vec<u8>, Errno>)>,
+    whereabouts: Whereabouts<'a>,
+    /// The first file that should have had a number, and what reading it said; nothing if it was empty.
+    problem: Option<(Name, Option<Errno>)>,
 }
 
-impl Folder {
-    pub fn open(path: &Path) -> Result<Self, Errno> {
+impl<'a> Folder<'a> {
+    pub fn open(path: &Path, whereabouts: Whereabouts<'a>) -> Result<Self, Errno> {
+        whereabouts.reads(path, b"");
         let folder = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Folder { path: path.to_owned(), folder, value: Box::new([0; VALUE_BYTES_MAX]), text: None })
+        let value = Box::new([0; VALUE_BYTES_MAX]);
+        Ok(Folder { path: path.to_owned(), folder, value, text: None, whereabouts, problem: None })
+    }
+
+    /// Opens a file to read it.
+    fn file(&self, file: &[u8]) -> Result<OwnedFd, Errno> {
+        self.whereabouts.reads(&self.path, file);
+        openat(&self.folder, file, READ, Mode::empty()).map_err(|errno| match errno {
+            // A driver says so of a number that it does not have, but only when the file is read: this is a socket, or the file of a
+            // device without a driver.
+            Errno::NXIO => Errno::IO,
+            other => other,
+        })
     }
 
     /// A whole file of several lines. It is read once, until another one is wanted.
-    pub fn text(&mut self, file: &str) -> Result<&[u8], Errno> {
+    pub fn text(&mut self, file: impl AsRef<[u8]>) -> Result<&[u8], Errno> {
+        let file = file.as_ref();
         if self.text.as_ref().is_none_or(|(name, _)| name != file) {
             self.text = Some((file.to_owned(), self.read_text(file)));
         }
@@ -46,11 +71,13 @@ impl Folder {
         }
     }
 
-    fn read_text(&mut self, file: &str) -> Result<Vec<u8>, Errno> {
-        let file = openat(&self.folder, file, READ, Mode::empty())?;
+    fn read_text(&mut self, file: &[u8]) -> Result<Vec<u8>, Errno> {
+        let file = self.file(file)?;
         let mut text = Vec::new();
         loop {
             match read(&file, &mut self.value[..]) {
+                // A pipe without a writer is empty, too, and is no file without lines.
+                Ok(0) if text.is_empty() && !is_file(&file) => return Err(Errno::AGAIN),
                 Ok(0) => return Ok(text),
                 Ok(length) if text.len() + length > TREE_FILE_BYTES_MAX => return Err(Errno::FBIG),
                 Ok(length) => text.extend(&self.value[..length]),
@@ -61,13 +88,14 @@ impl Folder {
     }
 
     /// The files that a pattern fits, and what its wildcards stand for in each: `slaves/*`.
-    pub fn matches(&self, pattern: &str) -> Result<Vec<(String, String)>, Errno> {
+    pub fn matches(&self, pattern: &str) -> Result<Vec<(Name, Name)>, Errno> {
         let (folder, pattern) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-        let matched = |name: String| {
+        let matched = |name: OsString| {
             let mut captured = Vec::new();
-            let word = fits(pattern, &name, &mut captured).then(|| captured.concat())?;
-            Some((if folder.is_empty() { name } else { format!("{folder}/{name}") }, word))
+            let word = fits(pattern, name.as_bytes(), &mut captured).then(|| captured.concat())?;
+            Some((joined(folder.as_bytes(), name.as_bytes()), word))
         };
+        self.whereabouts.reads(&self.path, folder.as_bytes());
         Ok(names(&self.path.join(folder))?.into_iter().filter_map(matched).collect())
     }
 
@@ -83,7 +111,10 @@ impl Folder {
         let mut count = 0;
         for (file, _) in self.matches(place)? {
             // With nothing below it, the name is what counts.
-            let value = if below.is_empty() { Ok(&[][..]) } else { self.value(&(file + below)) };
+            let value = match below.is_empty() {
+                true => Ok(&[][..]),
+                false => self.value([&file[..], below.as_bytes()].concat()),
+            };
             count += usize::from(is_there(&value) && counts(value.unwrap_or_default()));
         }
         Ok(count)
@@ -95,8 +126,8 @@ impl Folder {
     }
 
     /// The value of a file, without the blanks around it.
-    pub fn value(&mut self, file: &str) -> Result<&[u8], Errno> {
-        let file = openat(&self.folder, file, READ, Mode::empty())?;
+    pub fn value(&mut self, file: impl AsRef<[u8]>) -> Result<&[u8], Errno> {
+        let file = self.file(file.as_ref())?;
         let length = loop {
             match read(&file, &mut self.value[..]) {
                 Err(Errno::INTR) => {}
@@ -106,13 +137,35 @@ impl Folder {
         Ok(self.value[..length].trim_ascii())
     }
 
+    /// The word instead of the number of a file, which reading has refused, or which is empty.
+    pub fn without_number(&mut self, file: &[u8], errno: Option<Errno>) -> &'static str {
+        let word = why(errno);
+        if word != NONE && self.problem.is_none() {
+            self.problem = Some((file.to_owned(), errno));
+        }
+        word
+    }
+
+    /// Why the first file that should have had a number has none, for people.
+    pub fn problem(&self) -> Option<String> {
+        let (file, errno) = self.problem.as_ref()?;
+        let path = Path::new(OsStr::from_bytes(file));
+        let problem = match (kind_of(&self.folder, path), errno) {
+            (Some(kind), _) => kind.to_owned(),
+            (None, Some(errno)) => std::io::Error::from(*errno).to_string(),
+            (None, None) => "there is nothing in it".to_owned(),
+        };
+        Some(format!("{}: {problem}", shown(&self.path.join(path))))
+    }
+
     /// Writes ` name=NUMBER` of a file into the text.
     pub fn number(&mut self, file: &str, name: &str, text: &mut Vec<u8>) {
         text.extend(format!(" {name}=").bytes());
-        match self.value(file) {
-            Ok(value) if !value.is_empty() => escape(value, text),
-            other => text.extend(why(other.err()).bytes()),
-        }
+        let errno = match self.value(file) {
+            Ok(value) if !value.is_empty() => return escape(value, text),
+            other => other.err(),
+        };
+        text.extend(self.without_number(file.as_bytes(), errno).bytes());
     }
 
     /// The same of a file whose number is `0x` and hexadecimal digits.
@@ -135,6 +188,32 @@ impl Folder {
     }
 }
 
+/// What a path of a folder is if it is no file that can be read, in words.
+pub(super) fn kind_of(folder: impl AsFd, path: &Path) -> Option<&'static str> {
+    let found = statat(folder, path, AtFlags::empty()).ok()?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => Some("it is a folder"),
+        FileType::Fifo => Some("it is a pipe, and no file"),
+        FileType::Socket => Some("it is a socket, and no file"),
+        FileType::CharacterDevice | FileType::BlockDevice => Some("it is a device, and no file"),
+        _ => None,
+    }
+}
+
+fn is_file(file: &OwnedFd) -> bool {
+    fstat(file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
+}
+
+/// A path for people, who read it in a log.
+pub(super) fn shown(path: &Path) -> String {
+    printable(&kernel_text(path.as_os_str().as_bytes())).into_owned()
+}
+
+/// A name below a folder; without one, the name itself.
+pub(super) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_owned() } else { [folder, b"/", name].concat() }
+}
+
 /// Why a file has no number.
 pub(super) fn why(errno: Option<Errno>) -> &'static str {
     match errno {
@@ -154,19 +233,14 @@ pub(super) fn why(errno: Option<Errno>) -> &'static str {
 
 /// Numbers of the entries `beginN` of a folder, sorted.
 pub(super) fn numbered(path: &Path, begin: &str) -> Result<Vec<u32>, Errno> {
-    let number = |name: String| name.strip_prefix(begin)?.parse::<u32>().ok();
+    let number = |name: OsString| name.to_str()?.strip_prefix(begin)?.parse::<u32>().ok();
     let mut numbers: Vec<u32> = names(path)?.into_iter().filter_map(number).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// The names in a folder, sorted. Names that are not UTF-8 are left out: the kernel gives none here.
-pub(super) fn names(path: &Path) -> Result<Vec<String>, Errno> {
-    Ok(names_of_files(path)?.into_iter().filter_map(|name| name.into_string().ok()).collect())
-}
-
-/// The names in a folder that programs write, sorted.
-pub(super) fn names_of_files(path: &Path) -> Result<Vec<OsString>, Errno> {
+/// The names in a folder, sorted.
+pub(super) fn names(path: &Path) -> Result<Vec<OsString>, Errno> {
     let entries =
         std::fs::read_dir(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::{Folder, names_of_files, why};
+use super::folder::{Folder, names, why};
 
 /// The most interfaces that are read: each costs twenty-three files every ten seconds. A node with containers may have
 /// hundreds of virtual ones.
@@ -35,24 +35,25 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         return Ok(Err(Errno::TIMEDOUT));
     }
     let class = root.join("sys/class/net");
-    let names = match names_of_files(&class) {
-        Ok(names) => names,
+    let found = match names(&class) {
+        Ok(found) => found,
         Err(errno) => return Ok(Err(errno)),
     };
     let (mut text, mut count) = (Vec::new(), 0);
-    for name in names {
+    for name in found {
         // `bonding_masters` is a file.
-        let Ok(mut folder) = Folder::open(&class.join(&name)) else { continue };
+        let Ok(mut folder) = Folder::open(&class.join(&name), course.whereabouts()) else { continue };
         count += 1;
         if count <= INTERFACES_MAX {
             interface(&mut folder, name.as_encoded_bytes(), &mut text);
+            course.problem = course.problem.take().or_else(|| folder.problem());
         }
     }
     text.extend(format!("* links_left_out={}\n", count.saturating_sub(INTERFACES_MAX)).bytes());
     Ok(Ok(text))
 }
 
-fn interface(folder: &mut Folder, name: &[u8], text: &mut Vec<u8>) {
+fn interface(folder: &mut Folder<'_>, name: &[u8], text: &mut Vec<u8>) {
     text.extend(b"device ");
     escape(name, text);
     let up = folder.value("operstate").map(|state| u8::from(state == b"up").to_string());

@@ -1,17 +1,18 @@
 //! A line of a survey's text about one instance of a tree of files: its kind, name and labels, then a word for each number. Kept
-//! until the next survey: where a driver is stuck then, the same line says so.
+//! until the next survey: where a driver is stuck then, the same line says so. It never becomes a line with a number that was not
+//! read.
 
 use khz_model::instance::shortened;
 use khz_parse::Entry;
 use khz_parse::columns::{Place, word_at};
-use khz_parse::survey::{NO_INSTANCE, NONE, STUCK, UNREADABLE, describe, escape, no_number};
+use khz_parse::survey::{NO_INSTANCE, NONE, STUCK, describe, escape, no_number};
 use khz_parse::tree::{copies, file_of, labels_of, number_word, word_of};
 use rustix::io::Errno;
 
-use super::folder::{Folder, why};
+use super::folder::Folder;
 
 /// One line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     begin: Vec<u8>,
     words: Vec<(&'static str, Vec<u8>)>,
@@ -38,14 +39,22 @@ impl Line {
     }
 
     /// Adds what a file says as the number of this entry. `word` is the word of the instance, where its branch has words.
-    pub fn number(&mut self, folder: &mut Folder, file: &str, entry: &Entry, word: &[u8]) {
+    pub fn number(&mut self, folder: &mut Folder<'_>, file: impl AsRef<[u8]>, entry: &Entry, word: &[u8]) {
         let mut value = Vec::new();
-        match folder.value(file) {
-            Ok([]) => value.extend(UNREADABLE.bytes()),
-            Ok(found) => number_word(entry, found, word, &mut value),
-            Err(errno) => value.extend(why(Some(errno)).bytes()),
-        }
-        self.words.push((word_of(entry), value));
+        let errno = match folder.value(&file) {
+            Ok([]) => None,
+            Ok(found) => {
+                number_word(entry, found, word, &mut value);
+                return self.words.push((word_of(entry), value));
+            }
+            Err(errno) => Some(errno),
+        };
+        self.without_number(entry, folder.without_number(file.as_ref(), errno));
+    }
+
+    /// Adds why an entry has no number.
+    pub fn without_number(&mut self, entry: &Entry, why: &'static str) {
+        self.words.push((word_of(entry), why.into()));
     }
 
     /// Adds a number that was read elsewhere.
@@ -58,8 +67,8 @@ impl Line {
     /// Adds what stands at a place of a file. `#` in its line stands for the word of the instance.
     pub fn number_at(
         &mut self,
-        folder: &mut Folder,
-        (file, place): (&str, Place),
+        folder: &mut Folder<'_>,
+        (file, place): (&[u8], Place),
         entry: &Entry,
         word: &[u8],
     ) {
@@ -68,16 +77,16 @@ impl Line {
             Ok(Ok(Some(found))) => number_word(entry, found, word, &mut value),
             Ok(Ok(None)) => value.extend(NONE.bytes()),
             Ok(Err(fault)) => value.extend(no_number(fault).bytes()),
-            Err(errno) => value.extend(why(Some(errno)).bytes()),
+            Err(errno) => value.extend(folder.without_number(file, Some(errno)).bytes()),
         }
         self.words.push((word_of(entry), value));
     }
 
     /// Adds how many bytes of the devices a byte takes in the folder's mode; the files of the pattern are the devices.
-    pub fn copies(&mut self, folder: &mut Folder, devices: &str, entry: &Entry) {
+    pub fn copies(&mut self, folder: &mut Folder<'_>, devices: &str, entry: &Entry) {
         let value = match folder.count(devices, |_| true) {
             Ok(devices) => copies(entry, folder.name(), devices as u64).map(|copies| copies.to_string()),
-            Err(errno) => Some(why(Some(errno)).to_owned()),
+            Err(errno) => Some(folder.without_number(devices.as_bytes(), Some(errno)).to_owned()),
         };
         self.words.push((word_of(entry), value.unwrap_or_else(|| NONE.to_owned()).into_bytes()));
     }
@@ -85,20 +94,20 @@ impl Line {
     /// Adds how many files of this pattern have a value for which `counts` is true.
     pub fn count(
         &mut self,
-        folder: &mut Folder,
+        folder: &mut Folder<'_>,
         pattern: &str,
         entry: &Entry,
         counts: impl Fn(&[u8]) -> bool,
     ) {
         let value = match folder.count(pattern, counts) {
             Ok(count) => count.to_string(),
-            Err(errno) => why(Some(errno)).to_owned(),
+            Err(errno) => folder.without_number(pattern.as_bytes(), Some(errno)).to_owned(),
         };
         self.words.push((word_of(entry), value.into_bytes()));
     }
 
     /// Adds the labels of a description.
-    pub fn description(&mut self, folder: &mut Folder, entry: &Entry) {
+    pub fn description(&mut self, folder: &mut Folder<'_>, entry: &Entry) {
         for label in labels_of(entry) {
             let value = match folder.value(label.file) {
                 Ok(value) if label.is_bare => value.strip_prefix(b"0x").unwrap_or(value),

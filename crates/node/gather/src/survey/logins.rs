@@ -1,6 +1,7 @@
 //! Who is logged in: reads utmp where somebody writes it, else the sessions of systemd-logind. Where there is neither, as in a
 //! container, nobody knows, and there is no number.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -77,12 +78,13 @@ fn is_there(root: &Path, login: &Login<'_>) -> bool {
 }
 
 fn logind(course: &mut Course<'_>, path: &Path) -> Answer {
-    let mut folder = Folder::open(path)?;
+    let mut folder = Folder::open(path, course.whereabouts())?;
     let mut files = names(path)?;
     // The others are pipes by which programs hold their sessions.
-    files.retain(|name| !name.contains('.'));
+    files.retain(|name| !name.as_encoded_bytes().contains(&b'.'));
     course.left_out += files.len().saturating_sub(SESSIONS_MAX) as u64;
-    let read = |name: &String| folder.value(name).map(<[u8]>::to_vec).unwrap_or_default();
+    let read =
+        |name: &OsString| folder.value(name.as_encoded_bytes()).map(<[u8]>::to_vec).unwrap_or_default();
     let texts: Vec<Vec<u8>> = files.iter().take(SESSIONS_MAX).map(read).collect();
     let sessions: Vec<Login<'_>> = texts.iter().filter_map(|text| session_of_logind(text)).collect();
     Ok(text(&sessions))

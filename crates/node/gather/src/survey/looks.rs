@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_parse::{KernelFile, Parser, Subject};
+use khz_parse::{KernelFile, KnownFiles, Parser, Subject};
 use rustix::io::Errno;
 
 use super::{Survey, SurveySettings, SurveyText};
@@ -21,6 +21,13 @@ pub(super) struct Looks {
 impl Looks {
     pub fn at(root: &Path, subject: Subject) -> Self {
         Looks { survey: Survey::start(root, &SurveySettings::default(), [subject]), subject }
+    }
+
+    /// Those of a source that a configuration describes.
+    pub fn of_own(root: &Path, file: &'static KernelFile) -> Self {
+        let settings = SurveySettings { known: KnownFiles::with([file]), ..SurveySettings::default() };
+        let subject = Subject::Tree(file.name);
+        Looks { survey: Survey::start(root, &settings, [subject]), subject }
     }
 
     /// The text of another survey.

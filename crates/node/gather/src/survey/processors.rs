@@ -24,8 +24,10 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
     let (mut cores, mut packages) = (BTreeMap::new(), BTreeMap::new());
     for number in numbers {
         let cpu = all.join(format!("cpu{number}"));
-        let Ok(mut counts) = Folder::open(&cpu.join("thermal_throttle")) else { continue };
-        let Ok(mut topology) = Folder::open(&cpu.join("topology")) else { continue };
+        let Ok(mut counts) = Folder::open(&cpu.join("thermal_throttle"), course.whereabouts()) else {
+            continue;
+        };
+        let Ok(mut topology) = Folder::open(&cpu.join("topology"), course.whereabouts()) else { continue };
         let mut number =
             |file: &str| std::str::from_utf8(topology.value(file).ok()?).ok()?.parse::<u32>().ok();
         let (Some(core), Some(package)) = (number("core_id"), number("physical_package_id")) else {

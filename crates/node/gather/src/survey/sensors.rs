@@ -2,15 +2,18 @@
 //! files there are, `khz_parse::hwmon` says.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use khz_model::ValueType;
+use khz_parse::survey::STUCK;
 use khz_parse::{Entry, hwmon};
 use rustix::io::Errno;
 
 use super::Answer;
-use super::course::{Abandoned, Course};
-use super::folder::{Folder, names};
+use super::course::{Abandoned, Course, Whereabouts};
+use super::folder::{Folder, joined, names};
 use super::line::Line;
 use super::trees::{Leaves, Trees};
 
@@ -41,46 +44,96 @@ const CLOCK: &str = "freq_input";
 const LABEL: &str = "_label";
 
 /// A chip before its name is sure.
+#[derive(Clone)]
 struct Chip {
     /// The name of its folder: `hwmon3`.
-    folder: String,
+    folder: OsString,
     /// What it is called, unless another is called so, too.
     called: String,
     /// What the driver calls it.
     driver: String,
 }
 
-/// Makes the text.
-pub(super) fn survey(course: &mut Course<'_>, root: &Path, trees: &Trees) -> Result<Answer, Abandoned> {
-    if !course.begin(b"")? {
-        return Ok(Err(Errno::TIMEDOUT));
-    }
-    let folders = match names(&root.join(CHIPS)) {
-        Ok(folders) => folders,
-        Err(errno) => return Ok(Err(errno)),
-    };
-    let chips: Vec<Chip> = folders.into_iter().filter_map(|folder| Chip::find(root, folder)).collect();
-    let mut leaves = Leaves::new();
-    for (chip, name) in chips.iter().zip(distinct(&chips)) {
-        let step = format!("{CHIPS}/{}", chip.folder);
-        if trees.begin(course, &step, &mut leaves)? {
-            chip.read(course, &root.join(&step), &name, &step, &mut leaves);
+/// The chips that the latest survey has found.
+#[derive(Default)]
+pub(super) struct Chips(Mutex<Vec<Chip>>);
+
+impl Chips {
+    /// Makes the text.
+    pub fn survey(&self, course: &mut Course<'_>, root: &Path, trees: &Trees) -> Result<Answer, Abandoned> {
+        if !course.begin(b"")? {
+            return Ok(Err(Errno::TIMEDOUT));
         }
+        let folders = match names(&root.join(CHIPS)) {
+            Ok(folders) => folders,
+            Err(errno) => return Ok(Err(errno)),
+        };
+        let chips = self.find(course, root, folders)?;
+        let mut leaves = Leaves::new();
+        for (chip, name) in chips.iter().zip(distinct(&chips)) {
+            let step = chip.step();
+            if trees.begin(course, &step, &mut leaves)? {
+                chip.read(course, &root.join(CHIPS).join(&chip.folder), &name, &step, &mut leaves);
+            } else if !leaves.has(&step)
+                && let Some(line) = unanswered(&name, &course.stuck_file(&step))
+            {
+                leaves.add(&step, line);
+            }
+        }
+        Ok(trees.finish(course.subject(), leaves).ok_or(Errno::NOENT))
     }
-    Ok(trees.finish(course.subject(), leaves).ok_or(Errno::NOENT))
+
+    /// The chips in these folders. One that is stuck is called as it was: its name tells others of the same device apart.
+    fn find(
+        &self,
+        course: &mut Course<'_>,
+        root: &Path,
+        folders: Vec<OsString>,
+    ) -> Result<Vec<Chip>, Abandoned> {
+        let latest = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chips = Vec::new();
+        for folder in folders {
+            let chip = match course.begin(&step_of(&folder))? {
+                true => Chip::find(root, folder, course.whereabouts()),
+                false => latest().iter().find(|chip| chip.folder == folder).cloned(),
+            };
+            chips.extend(chip);
+        }
+        latest().clone_from(&chips);
+        Ok(chips)
+    }
+}
+
+/// The step in which a folder is read.
+fn step_of(folder: &OsStr) -> Vec<u8> {
+    joined(CHIPS.as_bytes(), folder.as_encoded_bytes())
+}
+
+/// The line of a sensor whose chip has never answered: the file that hangs says which one.
+fn unanswered(chip: &str, hanging: &[u8]) -> Option<Line> {
+    let file = hanging.rsplit(|&byte| byte == b'/').next()?;
+    let (sensor, field) = split(std::str::from_utf8(file).ok()?)?;
+    let entry = entries("sensor").find(|entry| entry.field == field)?;
+    let mut line = Line::new("sensor", chip.as_bytes(), [("sensor", sensor.as_bytes())]);
+    line.without_number(entry, STUCK);
+    Some(line)
 }
 
 impl Chip {
-    fn find(root: &Path, folder: String) -> Option<Chip> {
+    fn step(&self) -> Vec<u8> {
+        step_of(&self.folder)
+    }
+
+    fn find(root: &Path, folder: OsString, whereabouts: Whereabouts<'_>) -> Option<Chip> {
         let path = root.join(CHIPS).join(&folder);
-        let mut open = Folder::open(&path).ok()?;
+        let mut open = Folder::open(&path, whereabouts).ok()?;
         let driver = open.value("name").map(|name| String::from_utf8_lossy(name).into_owned());
         let driver = driver.unwrap_or_default();
         let called = called(&path, &driver)?;
         Some(Chip { folder, called, driver })
     }
 
-    fn read(&self, course: &mut Course<'_>, path: &Path, name: &str, step: &str, leaves: &mut Leaves) {
+    fn read(&self, course: &mut Course<'_>, path: &Path, name: &str, step: &[u8], leaves: &mut Leaves) {
         if !leaves.has_room(course) {
             return;
         }
@@ -90,11 +143,12 @@ impl Chip {
             line.label("chip_name", driver.as_bytes());
             leaves.add(step, line);
         }
+        let whereabouts = course.whereabouts();
         for (sensor, files) in sensors(path) {
             if !leaves.has_room(course) {
                 continue;
             }
-            let mut read = Sensor { path, folders: HashMap::new(), files: &files };
+            let mut read = Sensor { path, folders: HashMap::new(), files: &files, whereabouts };
             let mut line = Line::new("sensor", name.as_bytes(), [("sensor", sensor.as_bytes())]);
             let label = read.label();
             line.label("label", &label);
@@ -108,6 +162,7 @@ impl Chip {
                 entries("clock").for_each(|entry| read.number(&mut line, entry));
                 leaves.add(step, line);
             }
+            course.problem = course.problem.take().or_else(|| read.problem());
         }
     }
 }
@@ -124,14 +179,20 @@ type Files = BTreeMap<String, (&'static str, String)>;
 /// The files of one sensor that are being read.
 struct Sensor<'a> {
     path: &'a Path,
-    folders: HashMap<&'static str, Option<Folder>>,
+    folders: HashMap<&'static str, Option<Folder<'a>>>,
     files: &'a Files,
+    whereabouts: Whereabouts<'a>,
 }
 
-impl Sensor<'_> {
-    fn folder(&mut self, below: &'static str) -> Option<&mut Folder> {
-        let open = || Folder::open(&self.path.join(below)).ok();
+impl<'a> Sensor<'a> {
+    fn folder(&mut self, below: &'static str) -> Option<&mut Folder<'a>> {
+        let open = || Folder::open(&self.path.join(below), self.whereabouts).ok();
         self.folders.entry(below).or_insert_with(open).as_mut()
+    }
+
+    /// Why the first file without a number has none.
+    fn problem(&self) -> Option<String> {
+        self.folders.values().flatten().find_map(Folder::problem)
     }
 
     fn label(&mut self) -> Vec<u8> {
@@ -153,7 +214,8 @@ impl Sensor<'_> {
 fn sensors(path: &Path) -> BTreeMap<String, Files> {
     let mut sensors: BTreeMap<String, Files> = BTreeMap::new();
     for below in ["", "device"] {
-        for file in names(&path.join(below)).unwrap_or_default() {
+        let files = names(&path.join(below)).unwrap_or_default();
+        for file in files.into_iter().filter_map(|file| file.into_string().ok()) {
             if let Some((sensor, field)) = split(&file) {
                 sensors.entry(sensor).or_default().insert(field, (below, file));
             }
@@ -205,7 +267,11 @@ fn distinct(chips: &[Chip]) -> Vec<String> {
             return chip.called.clone();
         }
         let driver = cleaned(&chip.driver);
-        let end = if driver.is_empty() || alike(chip, true) { cleaned(&chip.folder) } else { driver };
+        let end = if driver.is_empty() || alike(chip, true) {
+            cleaned(&chip.folder.to_string_lossy())
+        } else {
+            driver
+        };
         format!("{}_{end}", chip.called)
     };
     chips.iter().map(name).collect()

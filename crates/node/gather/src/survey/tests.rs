@@ -54,12 +54,8 @@ fn survey_of(items: &'static [&'static str], blocked: &Blocked) -> Arc<Survey> {
 }
 
 fn surveys(survey: &Arc<Survey>) -> Surveys {
-    let plans = [Subject::FileSystems, Subject::Clock].map(|subject| SubjectPlan {
-        subject,
-        period: Nanos(0),
-        budget: None,
-    });
-    let mut surveys = Surveys::new(survey.clone(), plans, Nanos(0));
+    let plan = |subject: &Subject| SubjectPlan { subject: *subject, period: Nanos(0), budget: None };
+    let mut surveys = Surveys::new(survey.clone(), survey.subjects.iter().map(plan), Nanos(0));
     surveys.stuck_after = SOON;
     // As often as the test looks.
     surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
@@ -100,20 +96,73 @@ fn what_is_stuck_is_left_out_and_everything_else_goes_on() {
     }
 }
 
+/// One more than may be stuck at one subject.
+const TOO_MANY: [&str; SURVEYS_STUCK_OF_SUBJECT_MAX + 1] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+
 #[test]
-fn beyond_the_limit_of_stuck_threads_nothing_is_surveyed_until_one_comes_back() {
-    let blocked = Blocked::of(&["a", "b", "c", "d", "e"]);
-    let survey = survey_of(&["a", "b", "c", "d", "e"], &blocked);
+fn beyond_the_limit_of_one_subject_only_this_one_is_not_surveyed_until_one_comes_back() {
+    let blocked = Blocked::of(&TOO_MANY);
+    let survey = survey_of(&TOO_MANY, &blocked);
     let mut surveys = surveys(&survey);
     until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
-    until(&mut surveys, Subject::Clock, Err(Errno::TIMEDOUT));
+    let made = survey.versions[1].load(Ordering::Acquire);
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    // The others are surveyed as often as before.
+    let begun = Instant::now();
+    while survey.versions[1].load(Ordering::Acquire) < made + 20 {
+        surveys.look(crate::clock::boot());
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(survey.lock().stuck.len(), SURVEYS_STUCK_OF_SUBJECT_MAX);
+    until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
+    blocked.release(&["a", "i"]);
+    let stuck = "a\nb stuck\nc stuck\nd stuck\ne stuck\nf stuck\ng stuck\nh stuck\ni\n";
+    until(&mut surveys, Subject::FileSystems, Ok(stuck));
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    blocked.release(&TOO_MANY);
+    until(&mut surveys, Subject::FileSystems, Ok(&stuck.replace(" stuck", "")));
+}
+
+#[test]
+fn beyond_the_limit_of_all_stuck_threads_nothing_is_surveyed_until_one_comes_back() {
+    let blocked = Blocked::of(&TOO_MANY);
+    let blocker = blocked.clone();
+    let subjects = [Subject::FileSystems, Subject::Sensors, Subject::Clock];
+    let surveyor = move |course: &mut Course<'_>| {
+        for item in TOO_MANY.iter().filter(|_| course.subject() != Subject::Clock).collect::<Vec<_>>() {
+            if course.begin(item.as_bytes())? {
+                blocker.wait_for(item);
+            }
+        }
+        Ok(Ok(b"whole\n".to_vec()))
+    };
+    let survey = Survey::with(subjects, Box::new(surveyor));
+    let mut surveys = surveys(&survey);
+    for subject in subjects {
+        until(&mut surveys, subject, Err(Errno::TIMEDOUT));
+    }
     assert_eq!(survey.lock().stuck.len(), SURVEYS_STUCK_MAX);
     assert!(!survey.lock().has_worker);
-    blocked.release(&["a", "e"]);
-    until(&mut surveys, Subject::FileSystems, Ok("a\nb stuck\nc stuck\nd stuck\ne\n"));
-    until(&mut surveys, Subject::Clock, Ok("clock\n"));
-    blocked.release(&["b", "c", "d"]);
-    until(&mut surveys, Subject::FileSystems, Ok("a\nb\nc\nd\ne\n"));
+    blocked.release(&TOO_MANY);
+    for subject in subjects {
+        until(&mut surveys, subject, Ok("whole\n"));
+    }
+}
+
+#[test]
+fn who_has_no_gather_thread_waits_and_gives_up_what_is_stuck() {
+    let blocked = Blocked::of(&["b"]);
+    let survey = survey_of(&["a", "b"], &blocked);
+    survey.want(u64::MAX);
+    survey.wait_and_give_up(SOON, Nanos::from_secs(60));
+    let mut buffer = Vec::new();
+    let mut text = |subject| {
+        let length = SurveyText::new(&survey, subject).read(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert_eq!((text(Subject::FileSystems), text(Subject::Clock)), ("a\nb stuck\n".into(), "clock\n".into()));
+    blocked.release(&["b"]);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Files of numbers that programs leave for node_exporter (`*.prom` in one folder): reads them, and leaves out a file with an error,
-//! whole, as node_exporter does. What a name becomes in khz is decided in `khz_parse::textfile`.
+//! whole, as node_exporter does. Each file is a step of its own, since it may be a link to a file server that is gone. What a name
+//! becomes in khz is decided in `khz_parse::textfile`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use khz_model::Instance;
 use khz_model::exposed::is_of_rows;
@@ -19,7 +20,7 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::names_of_files;
+use super::folder::{kind_of, names, shown};
 use super::text_churn::TextChurn;
 use crate::clock;
 
@@ -52,18 +53,28 @@ struct Latest {
     stamps: Vec<(OsString, Stamp)>,
     /// The files beyond [`TEXT_FILES_MAX`].
     beyond: usize,
-    /// A file was left out for want of room for new series: there may be room later.
-    is_crowded: bool,
+    /// A file was left out that may have its place later although it is the same: for want of room for new series, or because reading
+    /// it failed.
+    is_to_be_tried: bool,
     text: Vec<u8>,
     /// What was wrong with which file.
     problems: BTreeMap<OsString, String>,
 }
 
-/// What tells a file from what it was before.
-type Stamp = (u64, u64, i64, i64);
+/// What tells a file from what it was before: its number, its size, when it was written, and when its rights were changed. `None`: the
+/// file system does not say.
+type Stamp = Option<(u64, u64, [i64; 4])>;
 
-fn stamp(of: &Metadata) -> Stamp {
-    (of.ino(), of.len(), of.mtime(), of.mtime_nsec())
+fn stamp(of: std::io::Result<Metadata>) -> Stamp {
+    let of = of.ok()?;
+    Some((of.ino(), of.len(), [of.mtime(), of.mtime_nsec(), of.ctime(), of.ctime_nsec()]))
+}
+
+/// Why a file was not read.
+struct Unread {
+    problem: String,
+    /// The same file may be read later.
+    is_to_be_tried: bool,
 }
 
 impl TextFiles {
@@ -78,63 +89,107 @@ impl TextFiles {
         if !course.begin(b"")? {
             return Ok(Err(Errno::TIMEDOUT));
         }
-        let mut names = match names_of_files(&self.folder) {
-            Ok(names) => names,
+        let mut files = match names(&self.folder) {
+            Ok(files) => files,
             Err(errno) => return Ok(Err(errno)),
         };
-        names.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
-        let beyond = names.len().saturating_sub(TEXT_FILES_MAX);
+        files.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
+        let beyond = files.len().saturating_sub(TEXT_FILES_MAX);
         course.left_out += beyond as u64;
-        names.truncate(TEXT_FILES_MAX);
-        let stamps: Vec<(OsString, Stamp)> =
-            names.into_iter().map(|name| (name.clone(), self.stamp_of(&name))).collect();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (latest, churn) = &mut *state;
-        let is_same = latest.stamps == stamps && latest.beyond == beyond && !latest.is_crowded;
-        if latest.text.is_empty() || !is_same {
-            let found = self.read_all(course, &stamps, beyond, churn)?;
-            if beyond > 0 && latest.beyond == 0 {
-                let folder = self.folder.display();
-                tracing::warn!(
-                    "{folder}: more than {TEXT_FILES_MAX} files of numbers; {beyond} of them are left out"
-                );
-            }
-            for (name, problem) in &found.problems {
-                if latest.problems.get(name) != Some(problem) {
-                    tracing::warn!("{} is left out: {problem}", self.folder.join(name).display());
-                }
-            }
+        files.truncate(TEXT_FILES_MAX);
+        let stamps = self.stamps(course, files)?;
+        let is_same = {
+            let latest = &self.state().0;
+            let is_same = latest.stamps == stamps && latest.beyond == beyond && !latest.is_to_be_tried;
+            is_same && !latest.text.is_empty()
+        };
+        if !is_same {
+            // Nothing is held while files are read: another thread takes the place of one that is stuck.
+            let read = self.read_all(course, &stamps)?;
+            let mut state = self.state();
+            let (latest, churn) = &mut *state;
+            let found = self.made_of(read, beyond, churn);
+            self.report(latest, &found);
             *latest = Latest { stamps, ..found };
         }
-        Ok(Ok(latest.text.clone()))
+        Ok(Ok(self.state().0.text.clone()))
     }
 
-    fn stamp_of(&self, name: &OsStr) -> Stamp {
-        std::fs::metadata(self.folder.join(name)).map_or((0, 0, 0, 0), |found| stamp(&found))
+    fn state(&self) -> MutexGuard<'_, (Latest, TextChurn)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The files of these names as they are now, without those that have gone.
+    fn stamps(
+        &self,
+        course: &mut Course<'_>,
+        names: Vec<OsString>,
+    ) -> Result<Vec<(OsString, Stamp)>, Abandoned> {
+        let mut stamps = Vec::with_capacity(names.len());
+        for name in names {
+            let path = self.folder.join(&name);
+            let stamp = match course.begin(path.as_os_str().as_encoded_bytes())? {
+                true => stamp(std::fs::metadata(&path)),
+                false => None,
+            };
+            if stamp.is_some() || !has_gone(&path) {
+                stamps.push((name, stamp));
+            }
+        }
+        Ok(stamps)
+    }
+
+    /// Says what is left out, and was not before.
+    fn report(&self, latest: &Latest, found: &Latest) {
+        let beyond = found.beyond;
+        if beyond > 0 && latest.beyond == 0 {
+            let folder = shown(&self.folder);
+            tracing::warn!(
+                "{folder}: more than {TEXT_FILES_MAX} files of numbers; {beyond} of them are left out"
+            );
+        }
+        for (name, problem) in &found.problems {
+            if latest.problems.get(name) != Some(problem) {
+                tracing::warn!("{} is left out: {problem}", shown(&self.folder.join(name)));
+            }
+        }
+    }
+
+    /// Reads the files.
     fn read_all(
         &self,
         course: &mut Course<'_>,
         stamps: &[(OsString, Stamp)],
-        beyond: usize,
-        churn: &mut TextChurn,
-    ) -> Result<Latest, Abandoned> {
-        let (mut texts, mut room, mut problems) = (Vec::new(), TEXT_FILES_BYTES_MAX, BTreeMap::new());
+    ) -> Result<FilesRead, Abandoned> {
+        let (mut found, mut room) = (FilesRead::default(), TEXT_FILES_BYTES_MAX);
         for (name, _) in stamps {
             let path = self.folder.join(name);
             let read = match course.begin(path.as_os_str().as_encoded_bytes())? {
                 true => read(&path, room),
-                false => Err("it cannot be read: its file system does not answer".to_owned()),
+                false => Err(Unread {
+                    problem: "it cannot be read: its file system does not answer".to_owned(),
+                    is_to_be_tried: true,
+                }),
             };
             match read {
                 Ok((text, mtime)) => {
                     room -= text.len() as u64;
-                    texts.push((name, text, mtime));
+                    found.texts.push((name.clone(), text, mtime));
                 }
-                Err(problem) => drop(problems.insert(name.clone(), problem)),
+                Err(unread) => {
+                    found.is_to_be_tried |= unread.is_to_be_tried;
+                    found.problems.insert(name.clone(), unread.problem);
+                }
             }
         }
+        // Where this thread was given up, another one has read them.
+        course.begin(b"")?;
+        Ok(found)
+    }
+
+    /// Makes the text.
+    fn made_of(&self, read: FilesRead, beyond: usize, churn: &mut TextChurn) -> Latest {
+        let FilesRead { texts, mut problems, is_to_be_tried } = read;
         let (mut times, mut numbers) = (Vec::new(), Numbers::default());
         churn.begin(clock::boot());
         for (name, text, mtime) in &texts {
@@ -142,39 +197,58 @@ impl TextFiles {
                 Ok(()) => {
                     write_mtime(*mtime, self.folder.join(name).as_os_str().as_encoded_bytes(), &mut times)
                 }
-                Err(problem) => drop(problems.insert((*name).clone(), problem)),
+                Err(problem) => drop(problems.insert(name.clone(), problem)),
             }
         }
-        let is_crowded = churn.end();
+        let is_to_be_tried = churn.end() || is_to_be_tried;
         let (mut error, mut text) = (String::new(), String::new());
         write_error(!problems.is_empty() || beyond > 0, &mut error);
         numbers.families.iter().for_each(|family| write_family(family, &mut text));
         let text = [error.as_bytes(), &times, text.as_bytes()].concat();
-        Ok(Latest { stamps: Vec::new(), beyond, is_crowded, text, problems })
+        Latest { stamps: Vec::new(), beyond, is_to_be_tried, text, problems }
     }
 }
 
+/// What was read of all files.
+#[derive(Default)]
+struct FilesRead {
+    /// The name of each file, its text, and when it was written, in seconds since 1970.
+    texts: Vec<(OsString, String, u64)>,
+    problems: BTreeMap<OsString, String>,
+    is_to_be_tried: bool,
+}
+
+/// True if the name is not in the folder any more: a link to nowhere is.
+fn has_gone(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 /// The text of a file and when it was written, in seconds since 1970.
-fn read(path: &Path, room: u64) -> Result<(String, u64), String> {
-    let wrong = |error: std::io::Error| format!("it cannot be read: {error}");
+fn read(path: &Path, room: u64) -> Result<(String, u64), Unread> {
+    let refused = |error: std::io::Error| Unread {
+        problem: format!("it cannot be read: {error}"),
+        // That changes with the file's rights, which its stamp has.
+        is_to_be_tried: error.kind() != ErrorKind::PermissionDenied,
+    };
+    let wrong = |problem: String| Unread { problem, is_to_be_tried: false };
+    if let Some(kind) = kind_of(rustix::fs::CWD, path) {
+        return Err(wrong(kind.to_owned()));
+    }
     // A pipe without a writer must not wait.
     let file: File =
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(wrong)?;
-    let found = file.metadata().map_err(wrong)?;
-    if !found.is_file() {
-        return Err("it is no file".to_owned());
-    }
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(refused)?;
+    let found = file.metadata().map_err(refused)?;
     let longest = TEXT_FILE_BYTES_MAX.min(room);
     let mut bytes = Vec::new();
-    file.take(longest + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    file.take(longest + 1).read_to_end(&mut bytes).map_err(refused)?;
     if bytes.len() as u64 > longest {
-        return Err(format!(
+        return Err(wrong(format!(
             "a file may have {TEXT_FILE_BYTES_MAX} bytes, and all files together {TEXT_FILES_BYTES_MAX}"
-        ));
+        )));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("byte {at} is not UTF-8")
+        wrong(format!("byte {at} is not UTF-8"))
     })?;
     Ok((text, found.mtime().max(0).cast_unsigned()))
 }
@@ -271,127 +345,4 @@ fn helped<'a>(family: Family<'a>, file: &str) -> Family<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::made_up::MadeUp;
-    use crate::survey::looks::Looks;
-    use khz_model::Reading;
-    use khz_parse::{Subject, textfile::FILE};
-    use std::os::unix::ffi::OsStrExt;
-
-    /// Series and their readings, of those that are there.
-    fn present(looks: &Looks) -> Vec<(String, f64)> {
-        let parser = looks.parse(&FILE);
-        let series = parser.schema().series().iter().enumerate();
-        let one = |(slot, series): (usize, &khz_model::Series)| match parser.reading(slot)? {
-            Reading::Present(bits) if series.metric.name.starts_with("text.") => {
-                Some((series.to_string(), f64::from_bits(bits)))
-            }
-            Reading::Present(number) => Some((series.to_string(), number as f64)),
-            _ => None,
-        };
-        series.filter_map(one).filter(|(name, _)| !name.starts_with("textfile.mtime")).collect()
-    }
-
-    fn shown(looks: &Looks) -> Vec<String> {
-        present(looks).into_iter().map(|(series, value)| format!("{series} {value}")).collect()
-    }
-
-    fn file(name: &str) -> String {
-        format!("var/lib/prometheus/node-exporter/{name}")
-    }
-
-    #[test]
-    fn files_are_read_again_when_they_change_and_left_out_with_an_error() {
-        let root = MadeUp::new("text-files");
-        root.write(&file("a.prom"), "# TYPE done_total counter\ndone_total{queue=\"x\"} 7\n");
-        root.write(&file("b.prom"), "on 1\n");
-        root.write(&file("b.prom.tmp"), "on 2\n");
-        let looks = Looks::at(&root, Subject::TextFiles);
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.done_total[queue=x] 7", "text.on 1"]);
-        // A program is still writing.
-        root.write(&file("b.prom"), "on 1\nload");
-        assert_eq!(shown(&looks), ["textfile.error 1", "text.done_total[queue=x] 7"]);
-        root.write(&file("b.prom"), "on 3\nload 5\n");
-        std::fs::remove_file(root.join(file("a.prom"))).unwrap();
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.load 5"]);
-        // Two files may have numbers of one name.
-        root.write(&file("c.prom"), "on{a=\"1\"} 4\n");
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.on[a=1] 4", "text.load 5"]);
-    }
-
-    #[test]
-    fn any_name_of_a_file_is_shown_and_files_beyond_the_limit_are_an_error() {
-        let root = MadeUp::new("text-files-names");
-        let folder = root.join(file(""));
-        for (number, name) in [&b"a \\b.prom"[..], b"c\n.prom", b"d\xff.prom"].into_iter().enumerate() {
-            root.write(&file("of.tmp"), format!("x{number} 1\n"));
-            std::fs::rename(folder.join("of.tmp"), folder.join(OsStr::from_bytes(name))).unwrap();
-        }
-        let looks = Looks::at(&root, Subject::TextFiles);
-        assert_eq!(shown(&looks), ["textfile.error 0", "text.x0 1", "text.x1 1", "text.x2 1"]);
-        let parser = looks.parse(&FILE);
-        let files = parser
-            .schema()
-            .series()
-            .iter()
-            .filter_map(|series| Some(series.instance.as_ref()?.name().to_owned()));
-        let folder = "/var/lib/prometheus/node-exporter";
-        let names: Vec<String> = files
-            .filter(|name| name.contains(folder))
-            .map(|name| name.rsplit('/').next().unwrap().to_owned())
-            .collect();
-        assert_eq!(names, ["a \\b.prom", "c\n.prom", "d\\xFF.prom"]);
-        for number in 0..TEXT_FILES_MAX {
-            root.write(&file(&format!("n{number:03}.prom")), format!("y{number} 1\n"));
-        }
-        let shown = shown(&looks);
-        assert_eq!((&*shown[0], shown.len()), ("textfile.error 1", 1 + TEXT_FILES_MAX));
-    }
-
-    #[test]
-    fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
-        let whole = ["textfile.error 1", "text.on 1"];
-        let long = format!("x{{a=\"{}\"}} 1\n", "v".repeat(5_000));
-        let many: String = (0..TEXT_FILE_SERIES_MAX).map(|n| format!("x{{n=\"{n}\"}} 1\n")).collect();
-        let huge = "# a comment\n".repeat(TEXT_FILE_BYTES_MAX as usize / 12 + 1);
-        for (number, text) in [
-            "node_load1 1\n",
-            "node_time_seconds 1\n",
-            "up 1\n",
-            "khz_job_x 1\n",
-            "on 2\n",
-            "On 2\n",
-            "x 1\nX 2\n",
-            "# TYPE on gauge\nup{a=\"1\"} 1\n",
-            "x 1 1600000000000\n",
-            "x{a=\"1\",b=\"2\"} 1\nx{b=\"2\",a=\"1\"} 1\n",
-            "x \u{0}\n",
-            &long,
-            &many,
-            &huge,
-        ]
-        .iter()
-        .enumerate()
-        {
-            let root = MadeUp::new(&format!("text-files-{number}"));
-            root.write(&file("a.prom"), "on 1\n");
-            root.write(&file("b.prom"), text);
-            assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole, "{number}");
-        }
-        let root = MadeUp::new("text-files-bytes");
-        root.write(&file("a.prom"), "on 1\n");
-        root.write(&file("b.prom"), b"x{a=\"\xff\"} 1\n");
-        std::fs::create_dir(root.join(file("c.prom"))).unwrap();
-        let pipe = root.join(file("d.prom"));
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-            0,
-        )
-        .unwrap();
-        assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole);
-    }
-}
+mod tests;

@@ -1,22 +1,26 @@
 //! Reads trees of small files as `khz_parse::tree` describes them: lists the folders of the instances, and reads a file for each
-//! number. Each folder is a step of its own, since its driver may hang. Files are opened for each read: at one read in ten seconds
-//! open files would save less than they hold.
+//! number. Each folder is a step of its own, since its driver may hang; so is each list of folders. Files are opened for each read: at
+//! one read in ten seconds open files would save less than they hold.
+
+mod found;
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::{Nanos, ValueType};
-use khz_parse::columns::{names_under, rest_at};
-use khz_parse::tree::{Branch, Form, Part, Words, file_of, fits, numbers_of, place_of};
+use khz_parse::columns::names_under;
+use khz_parse::tree::{Branch, Form, Words, file_of, numbers_of, place_of};
 use khz_parse::{Entry, Group, KnownFiles, Subject};
 use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::{Folder, names};
+use super::folder::{Folder, joined, names, shown};
 use super::line::Line;
 use crate::clock;
+use found::{Found, Head, Unread};
 
 /// The most instances of one tree: each costs some files at each survey. The largest trees are those of processors: one with
 /// 1,152 of them has an instance for each, and one for each of their two governors.
@@ -30,8 +34,8 @@ pub const TREE_SLOW_READ: Nanos = Nanos::from_millis(5);
 /// not each.
 pub const TREE_SLOW_READS_MAX: u32 = 8;
 
-/// The lines of each folder.
-type Lines = HashMap<String, Vec<Line>>;
+/// The lines of each folder, by its step.
+type Lines = HashMap<Vec<u8>, Vec<Line>>;
 
 /// What surveys of trees keep.
 #[derive(Default)]
@@ -40,6 +44,9 @@ pub(super) struct Trees {
     known: KnownFiles,
     /// What each survey wrote last, for folders whose drivers are stuck now.
     latest: Mutex<HashMap<Subject, Lines>>,
+    /// The begin of the line, and the word of the instance, that is being read in a folder of which there is no line yet: if its driver
+    /// hangs, they say of what.
+    heads: Mutex<HashMap<(Subject, Vec<u8>), Head>>,
     /// The number of slow reads of an entry, one after the other.
     slow: Mutex<HashMap<&'static str, u32>>,
 }
@@ -62,9 +69,20 @@ impl Leaves {
     }
 
     /// Adds a line that was made in this step.
-    pub fn add(&mut self, step: &str, line: Line) {
+    pub fn add(&mut self, step: &[u8], line: Line) {
         line.write(&mut self.text);
         self.lines.entry(step.to_owned()).or_default().push(line);
+    }
+
+    /// Adds the lines that a folder had when it answered, as stuck.
+    fn add_stuck(&mut self, step: &[u8], lines: &[Line]) {
+        lines.iter().for_each(|line| line.write_stuck(&mut self.text));
+        self.lines.entry(step.to_owned()).or_default().extend_from_slice(lines);
+    }
+
+    /// True if there is a line of this step.
+    pub fn has(&self, step: &[u8]) -> bool {
+        self.lines.contains_key(step)
     }
 
     /// The text; `None`: there is no instance.
@@ -93,38 +111,98 @@ impl Trees {
         let (mut leaves, mut problem) = (Leaves::new(), Errno::NOENT);
         for groups in file.groups.chunk_by(|a, b| a.line_kind() == b.line_kind()) {
             let Some(branch) = groups[0].branch else { continue };
-            if !course.begin(b"")? {
-                return Ok(Err(Errno::TIMEDOUT));
-            }
-            match folders(root, branch.folders) {
-                Ok(found) => self.groups(course, root, (groups, &branch), &found, &mut leaves)?,
-                Err(errno) if errno != Errno::NOENT => problem = errno,
-                Err(_) => {}
+            match self.folders(course, root, branch.folders, &mut leaves)? {
+                Ok(found) => {
+                    let refused = self.groups(course, root, (groups, &branch), &found, &mut leaves)?;
+                    problem = refused.unwrap_or(problem);
+                }
+                Err(Errno::NOENT) => {}
+                Err(errno) => problem = errno,
             }
         }
         Ok(self.finish(course.subject(), leaves).ok_or(problem))
     }
 
+    /// The folders of this pattern below the root, in the order of their names. The first with a wildcard must be there. Each list of
+    /// names is a step of its own; what is below one that does not answer is stuck.
+    fn folders(
+        &self,
+        course: &mut Course<'_>,
+        root: &Path,
+        pattern: &str,
+        leaves: &mut Leaves,
+    ) -> Result<Result<Vec<Found>, Errno>, Abandoned> {
+        let mut found = vec![Found::default()];
+        let mut is_first = true;
+        for part in pattern.split('/') {
+            if !part.contains(['*', '#']) {
+                found.iter_mut().for_each(|place| place.path = joined(&place.path, part.as_bytes()));
+                continue;
+            }
+            let mut below = Vec::new();
+            for place in &found {
+                let folder = place.below(root);
+                // What is in the folder, and its names, are stuck each for itself.
+                if !course.begin(&[&place.path[..], b"/"].concat())? {
+                    self.stuck_below(course.subject(), &place.path, leaves);
+                    if is_first {
+                        return Ok(Err(Errno::TIMEDOUT));
+                    }
+                    continue;
+                }
+                course.whereabouts().reads(&folder, b"");
+                match names(&folder) {
+                    Ok(names) => {
+                        below.extend(names.iter().filter_map(|name| place.deeper(part, name.as_bytes())));
+                    }
+                    Err(errno) if is_first => return Ok(Err(errno)),
+                    Err(_) => {}
+                }
+            }
+            (found, is_first) = (below, false);
+        }
+        Ok(Ok(found))
+    }
+
+    /// Writes the lines of the latest survey that are below a folder, as stuck.
+    fn stuck_below(&self, subject: Subject, folder: &[u8], leaves: &mut Leaves) {
+        let latest = lock(&self.latest);
+        let is_below = |step: &[u8]| step.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"));
+        for (step, lines) in latest.get(&subject).into_iter().flatten() {
+            if is_below(step) && !leaves.has(step) {
+                leaves.add_stuck(step, lines);
+            }
+        }
+    }
+
     /// Ends a survey: its lines are kept. `None`: there is no instance.
     pub fn finish(&self, subject: Subject, leaves: Leaves) -> Option<Vec<u8>> {
         lock(&self.latest).insert(subject, leaves.lines);
+        lock(&self.heads).retain(|(of, _), _| *of != subject);
         // A folder is there without a device, too.
         (!leaves.text.is_empty()).then_some(leaves.text)
     }
 
     /// Begins the step of a folder. `false`: another thread is stuck in it; its lines say so.
-    pub fn begin(&self, course: &mut Course<'_>, step: &str, leaves: &mut Leaves) -> Result<bool, Abandoned> {
-        if course.begin(step.as_bytes())? {
+    pub fn begin(
+        &self,
+        course: &mut Course<'_>,
+        step: &[u8],
+        leaves: &mut Leaves,
+    ) -> Result<bool, Abandoned> {
+        if course.begin(step)? {
             return Ok(true);
         }
-        let mut latest = lock(&self.latest);
-        if let Some(lines) = latest.get_mut(&course.subject()).and_then(|latest| latest.remove(step)) {
-            lines.iter().for_each(|line| line.write_stuck(&mut leaves.text));
-            leaves.lines.insert(step.to_owned(), lines);
+        // They stay where they are: this survey may be given up, too, and another one needs them.
+        if let Some(lines) = lock(&self.latest).get(&course.subject()).and_then(|latest| latest.get(step))
+            && !leaves.has(step)
+        {
+            leaves.add_stuck(step, lines);
         }
         Ok(false)
     }
 
+    /// Adds the lines of these folders. Returns why one of them could not be opened.
     fn groups(
         &self,
         course: &mut Course<'_>,
@@ -132,15 +210,38 @@ impl Trees {
         (groups, branch): (&[Group], &Branch),
         found: &[Found],
         leaves: &mut Leaves,
-    ) -> Result<(), Abandoned> {
-        let mut before = 0;
+    ) -> Result<Option<Errno>, Abandoned> {
+        let (mut before, mut refused) = (0, None);
         for place in found {
             // A folder may be one of several kinds, which are stuck each for itself.
             let step = place.path.clone();
             if !self.begin(course, &step, leaves)? {
+                let head = lock(&self.heads).get(&(course.subject(), step.clone())).cloned();
+                let why = Unread::Stuck(&course.stuck_file(&step), head);
+                if !leaves.has(&step)
+                    && let Some(line) = place.unread(root, groups, branch, why)
+                {
+                    leaves.add(&step, line);
+                }
                 continue;
             }
-            let Ok(mut folder) = Folder::open(&root.join(&place.path)) else { continue };
+            let mut folder = match Folder::open(&place.below(root), course.whereabouts()) {
+                Ok(folder) => folder,
+                // It is no folder, or has gone since it was listed.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => continue,
+                Err(errno) => {
+                    let problem =
+                        || format!("{}: {}", shown(&place.below(root)), std::io::Error::from(errno));
+                    course.problem.get_or_insert_with(problem);
+                    refused = Some(errno);
+                    if let Some(line) = place.unread(root, groups, branch, Unread::Folder)
+                        && leaves.has_room(course)
+                    {
+                        leaves.add(&step, line);
+                    }
+                    continue;
+                }
+            };
             let mut index = None;
             if let Some((file, word)) = branch.only {
                 match folder.value(file).ok().and_then(|value| numbered(value, word)) {
@@ -161,7 +262,7 @@ impl Trees {
                 }
                 Words::Files(pattern) => {
                     let found = folder.matches(pattern).unwrap_or_default();
-                    found.into_iter().map(|(_, word)| word.into_bytes()).collect()
+                    found.into_iter().map(|(_, word)| word).collect()
                 }
                 Words::Of(file) => {
                     let value = folder.value(file).unwrap_or_default();
@@ -172,42 +273,26 @@ impl Trees {
                         .collect()
                 }
             };
+            let is_new =
+                lock(&self.latest).get(&course.subject()).is_none_or(|known| !known.contains_key(&step));
             for word in words {
-                if leaves.has_room(course) {
-                    let line = self.line(groups, branch, place, index, &word, &mut folder);
-                    leaves.add(&step, line);
+                if !leaves.has_room(course) {
+                    continue;
                 }
+                let head = place.head(&groups[0], branch, index, &word, &mut folder);
+                if is_new {
+                    let key = (course.subject(), step.clone());
+                    lock(&self.heads).insert(key, (head.clone(), word.clone()));
+                }
+                leaves.add(&step, self.filled(head, groups, &word, &mut folder));
             }
+            course.problem = course.problem.take().or_else(|| folder.problem());
         }
-        Ok(())
-    }
-
-    fn line(
-        &self,
-        groups: &[Group],
-        branch: &Branch,
-        place: &Found,
-        index: Option<u64>,
-        word: &[u8],
-        folder: &mut Folder,
-    ) -> Line {
-        if groups[0].is_whole() {
-            return self.filled(Line::without_instance(), groups, word, folder);
-        }
-        let mut parts = branch
-            .name
-            .iter()
-            .map(|part| part_of(*part, place, index, word, folder))
-            .collect::<Vec<_>>()
-            .into_iter();
-        let name = parts.next().unwrap_or_default();
-        let labels: Vec<(&str, Vec<u8>)> = groups[0].instance_labels.iter().copied().zip(parts).collect();
-        let labels = labels.iter().map(|(label, value)| (*label, value.as_slice()));
-        self.filled(Line::new(groups[0].line_kind(), &name, labels), groups, word, folder)
+        Ok(refused)
     }
 
     /// The line with its numbers and its description.
-    fn filled(&self, mut line: Line, groups: &[Group], word: &[u8], folder: &mut Folder) -> Line {
+    fn filled(&self, mut line: Line, groups: &[Group], word: &[u8], folder: &mut Folder<'_>) -> Line {
         for entry in groups.iter().flat_map(|group| group.entries) {
             if entry.value_type == ValueType::Labels {
                 line.description(folder, entry);
@@ -218,23 +303,23 @@ impl Trees {
         line
     }
 
-    fn number(&self, line: &mut Line, folder: &mut Folder, entry: &'static Entry, word: &[u8]) {
-        let file = file_of(entry.field, word);
+    fn number(&self, line: &mut Line, folder: &mut Folder<'_>, entry: &'static Entry, word: &[u8]) {
+        let pattern = || String::from_utf8_lossy(&file_of(entry.field, word)).into_owned();
         let is_one_of = |values: &[&str], value: &[u8]| values.iter().any(|known| known.as_bytes() == value);
         match entry.form {
             Form::ThousandsIfQuick => {}
-            Form::CountOf([]) => return line.count(folder, &file, entry, |_| true),
+            Form::CountOf([]) => return line.count(folder, &pattern(), entry, |_| true),
             Form::CountOf(values) => {
-                return line.count(folder, &file, entry, |value| is_one_of(values, value));
+                return line.count(folder, &pattern(), entry, |value| is_one_of(values, value));
             }
             Form::CountOfOthers(values) => {
-                return line.count(folder, &file, entry, |value| !is_one_of(values, value));
+                return line.count(folder, &pattern(), entry, |value| !is_one_of(values, value));
             }
-            Form::Copies => return line.copies(folder, &file, entry),
+            Form::Copies => return line.copies(folder, &pattern(), entry),
             _ => {
                 return match place_of(entry) {
                     Some((file, place)) => line.number_at(folder, (&file_of(file, word), place), entry, word),
-                    None => line.number(folder, &file, entry, word),
+                    None => line.number(folder, file_of(entry.field, word), entry, word),
                 };
             }
         }
@@ -257,33 +342,6 @@ impl Trees {
     }
 }
 
-fn part_of(part: Part, place: &Found, index: Option<u64>, word: &[u8], folder: &mut Folder) -> Vec<u8> {
-    let captured =
-        |number: usize| place.captured.get(number).map_or_else(Vec::new, |text| text.as_bytes().to_vec());
-    match part {
-        Part::Captured(number) => captured(number),
-        Part::Named(number) => place.named.get(number).map_or_else(Vec::new, |text| text.as_bytes().to_vec()),
-        Part::Value(file) => folder.value(&file_of(file, word)).unwrap_or_default().to_vec(),
-        Part::Line(file, line, skipped) => folder
-            .text(&file_of(file, word))
-            .map_or_else(|_| Vec::new(), |text| rest_at(text, line, skipped).to_vec()),
-        Part::ValueOr(file, number) => match folder.value(file) {
-            Ok(value) if !value.is_empty() => value.to_vec(),
-            _ => captured(number),
-        },
-        Part::Edited(file, edits, otherwise) => match folder.value(&file_of(file, word)) {
-            Ok(value) => {
-                let value = String::from_utf8_lossy(value).into_owned();
-                edits.iter().fold(value, |value, (from, to)| value.replace(from, to)).into_bytes()
-            }
-            Err(_) => otherwise.as_bytes().to_vec(),
-        },
-        Part::Word => word.to_vec(),
-        Part::Path => format!("/{}", place.path).into_bytes(),
-        Part::Index => index.unwrap_or(0).to_string().into_bytes(),
-    }
-}
-
 /// `Some` if a value is the word, or the word, `-` and a number; that number, if there is one. A word that ends with `-` is a
 /// beginning.
 fn numbered(value: &[u8], word: &str) -> Option<Option<u64>> {
@@ -292,51 +350,6 @@ fn numbered(value: &[u8], word: &str) -> Option<Option<u64>> {
         return Some(None);
     }
     Some(Some(khz_parse::number::digits(rest.strip_prefix(b"-")?).ok()?))
-}
-
-/// A folder, and what the wildcards stand for.
-#[derive(Clone, Debug, Default)]
-struct Found {
-    /// Below the root.
-    path: String,
-    captured: Vec<String>,
-    named: Vec<String>,
-}
-
-/// The folders of this pattern below the root, in the order of their names. The first with a wildcard must be there.
-fn folders(root: &Path, pattern: &str) -> Result<Vec<Found>, Errno> {
-    let mut found = vec![Found::default()];
-    let mut is_first = true;
-    for part in pattern.split('/') {
-        if !part.contains(['*', '#']) {
-            found.iter_mut().for_each(|place| place.path = joined(&place.path, part));
-            continue;
-        }
-        let mut below = Vec::new();
-        for place in &found {
-            let names = match names(&root.join(&place.path)) {
-                Ok(names) => names,
-                Err(errno) if is_first => return Err(errno),
-                Err(_) => continue,
-            };
-            for name in &names {
-                let mut captured = Vec::new();
-                if fits(part, name, &mut captured) {
-                    let mut place = place.clone();
-                    place.path = joined(&place.path, name);
-                    place.captured.extend(captured.into_iter().map(str::to_owned));
-                    place.named.push(name.clone());
-                    below.push(place);
-                }
-            }
-        }
-        (found, is_first) = (below, false);
-    }
-    Ok(found)
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
 #[cfg(test)]

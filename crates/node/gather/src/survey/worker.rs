@@ -4,10 +4,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use khz_model::instance::kernel_text;
+use khz_model::printable::printable;
 use khz_parse::Subject;
+use khz_parse::survey::unescaped;
 
-use super::Survey;
 use super::course::Course;
+use super::{Step, Stuck, Survey};
 use crate::clock;
 
 /// The stack of the thread: its deepest call lists a folder, its largest buffer has 4 KiB.
@@ -19,7 +22,7 @@ pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
         run(&survey, number);
         // If it was given up, it is stuck no more.
         let mut state = survey.lock();
-        state.stuck.retain(|(worker, ..)| *worker != number);
+        state.stuck.retain(|stuck| stuck.worker != number);
         survey.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
     };
     std::thread::Builder::new().name("survey".into()).stack_size(STACK_BYTES).spawn(run).map(drop)
@@ -28,7 +31,7 @@ pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
 fn run(survey: &Survey, number: u64) {
     while let Some((index, subject)) = next(survey, number) {
         let (start, before) = (clock::boot(), clock::thread_cpu());
-        let mut course = Course { survey, worker: number, subject, left_out: 0 };
+        let mut course = Course { survey, worker: number, subject, left_out: 0, problem: None };
         let Ok(answer) = (survey.surveyor)(&mut course) else { return };
         let mut state = survey.lock();
         if state.worker != number {
@@ -41,6 +44,7 @@ fn run(survey: &Survey, number: u64) {
         survey.costs[index].store(cost.0, Ordering::Relaxed);
         state.answers[index] = Some(answer);
         state.left_out[index] = course.left_out;
+        state.problems[index] = course.problem;
         survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
         survey.versions[index].fetch_add(1, Ordering::Release);
         survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +66,7 @@ fn next(survey: &Survey, number: u64) -> Option<(usize, Subject)> {
         if let Some(&subject) = survey.subjects.get(index) {
             state.wanted &= state.wanted - 1;
             // A thread that waits for all answers must see that this one is still to come.
-            state.step = Some((subject, Vec::new()));
+            state.step = Some(Step { subject, item: Vec::new() });
             return Some((index, subject));
         }
         state = survey.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -86,15 +90,16 @@ pub(super) fn named(subject: Subject) -> &'static str {
     }
 }
 
-/// A step in words.
-pub(super) fn called(subject: Subject, item: &[u8]) -> String {
+/// What does not answer, in words: its name may have any bytes.
+pub(super) fn called(stuck: &Stuck) -> String {
+    let shown = |bytes: &[u8]| printable(&kernel_text(bytes)).into_owned();
+    let (subject, item) = (stuck.step.subject, &stuck.step.item);
     match subject {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
-        Subject::FileSystems => format!("the file system at {}", String::from_utf8_lossy(item)),
-        Subject::TextFiles if !item.is_empty() => String::from_utf8_lossy(item).into_owned(),
-        Subject::Sensors | Subject::Tree(_) if !item.is_empty() => {
-            format!("the driver of /{}", String::from_utf8_lossy(item))
-        }
+        Subject::FileSystems => format!("the file system at {}", shown(&unescaped(item))),
+        Subject::TextFiles if !item.is_empty() => shown(item),
+        _ if !stuck.file.is_empty() => shown(&stuck.file),
+        Subject::Sensors | Subject::Tree(_) if !item.is_empty() => format!("the driver of /{}", shown(item)),
         _ => format!("the kernel, asked about {},", named(subject)),
     }
 }

@@ -9,9 +9,13 @@
 //! | `machine.slice/libpod-ID.scope` | `podman/NAME` |
 //! | `kubepods.slice/.../kubepods-podUID.slice` | `pod/NAMESPACE/NAME`, and below it `pod/NAMESPACE/NAME/CONTAINER` |
 //! | `lxc.payload.NAME` | `lxc/NAME` |
+//!
+//! Only the owner of all groups (root) gives such names: a group that somebody else can have made keeps its path. Users may make groups
+//! in the parts of the tree that are theirs, and call them as they like.
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -62,40 +66,28 @@ impl Names {
     /// is looked at.
     pub fn of(&self, groups: &Path, path: &str) -> Option<Named> {
         let parts: Vec<&str> = path.split('/').collect();
-        let last = *parts.last()?;
-        if let Some(at) = parts.iter().position(|part| slurm_host(part).is_some()) {
-            return self.slurm(groups, path, &parts[at..]);
+        let what = What::of(&parts);
+        if !matches!(what, What::Unit(_)) && !is_of_owner(groups, path) {
+            return Some(what.unnamed(path));
         }
-        let above = parts.len().checked_sub(2).and_then(|at| parts.get(at)).copied().unwrap_or_default();
-        if let Some(uid) = pod(last).or_else(|| pod_of_cgroupfs(above, last)) {
-            return Some(self.pod(&uid));
-        }
-        let in_pod = pod(above).or_else(|| {
-            let over = parts.len().checked_sub(3).and_then(|at| parts.get(at)).copied().unwrap_or_default();
-            pod_of_cgroupfs(over, above)
-        });
-        if let Some((runtime, id)) = container(above, last) {
-            return Some(match in_pod {
-                Some(uid) => self.container_of_pod(&uid, id),
-                None => self.container(runtime, id),
-            });
-        }
-        if let Some(name) = last.strip_prefix("lxc.payload.").or_else(|| (above == "lxc").then_some(last)) {
-            let id = name.to_owned();
-            return Some(Named {
+        self.named(groups, path, &what, &parts)
+    }
+
+    /// The name of a group that root has made.
+    fn named(&self, groups: &Path, path: &str, what: &What<'_>, parts: &[&str]) -> Option<Named> {
+        match what {
+            What::Slurm(at) => self.slurm(groups, path, parts.get(*at..)?),
+            What::Pod(uid) => Some(self.pod(uid)),
+            What::ContainerOfPod(uid, id) => Some(self.container_of_pod(uid, id)),
+            What::Container(runtime, id) => Some(self.container(runtime, id)),
+            What::Lxc(name) => Some(Named {
                 name: format!("lxc/{name}"),
-                id,
+                id: (*name).to_owned(),
                 has_parts: false,
                 ..Named::plain(path, "container")
-            });
+            }),
+            What::Unit(kind) => Some(Named::plain(path, kind)),
         }
-        let kind = match last.rsplit_once('.') {
-            Some((_, "slice")) => "slice",
-            Some((_, "service")) => "service",
-            Some((_, "scope")) => "scope",
-            _ => "group",
-        };
-        Some(Named::plain(path, kind))
     }
 
     /// `parts` begins with the daemon's scope.
@@ -223,6 +215,77 @@ impl Names {
             named(rest.splitn(3, '_').nth(2)?)
         })
     }
+}
+
+/// What the names on a path say that a group is.
+enum What<'a> {
+    /// Slurm's; its scope is the part with this number.
+    Slurm(usize),
+    Pod(String),
+    /// Of the pod with this identifier the container with that one.
+    ContainerOfPod(String, &'a str),
+    /// A runtime and an identifier.
+    Container(&'static str, &'a str),
+    Lxc(&'a str),
+    /// Nothing that has another name: its kind.
+    Unit(&'static str),
+}
+
+impl<'a> What<'a> {
+    fn of(parts: &[&'a str]) -> Self {
+        let part = |before: usize| {
+            let at = parts.len().checked_sub(before + 1);
+            at.and_then(|at| parts.get(at)).copied().unwrap_or_default()
+        };
+        let (last, above, over) = (part(0), part(1), part(2));
+        if let Some(at) = parts.iter().position(|part| slurm_host(part).is_some()) {
+            return What::Slurm(at);
+        }
+        if let Some(uid) = pod(last).or_else(|| pod_of_cgroupfs(above, last)) {
+            return What::Pod(uid);
+        }
+        if let Some((runtime, id)) = container(above, last) {
+            return match pod(above).or_else(|| pod_of_cgroupfs(over, above)) {
+                Some(uid) => What::ContainerOfPod(uid, id),
+                None => What::Container(runtime, id),
+            };
+        }
+        if let Some(name) = last.strip_prefix("lxc.payload.").or_else(|| (above == "lxc").then_some(last)) {
+            return What::Lxc(name);
+        }
+        What::Unit(match last.rsplit_once('.') {
+            Some((_, "slice")) => "slice",
+            Some((_, "service")) => "service",
+            Some((_, "scope")) => "scope",
+            _ => "group",
+        })
+    }
+
+    /// The group under its path, since what its names say may be made up.
+    fn unnamed(&self, path: &str) -> Named {
+        match self {
+            What::Slurm(_) => Named::plain(path, "group"),
+            What::Pod(uid) => Named { id: uid.clone(), ..Named::plain(path, "pod") },
+            What::Container(_, id) | What::ContainerOfPod(_, id) | What::Lxc(id) => {
+                Named { id: (*id).to_owned(), has_parts: false, ..Named::plain(path, "container") }
+            }
+            What::Unit(kind) => Named::plain(path, kind),
+        }
+    }
+}
+
+/// True if only the owner of all groups can have made the group at this path: nobody else may write to the folders above it. (A runtime
+/// may give the folder itself to the container's user.)
+fn is_of_owner(groups: &Path, path: &str) -> bool {
+    let Ok(top) = fs::metadata(groups) else { return false };
+    let path = groups.join(path);
+    path.ancestors().skip(1).take_while(|folder| *folder != groups).all(|folder| {
+        fs::symlink_metadata(folder).is_ok_and(|found| {
+            let mode = found.permissions().mode();
+            let is_of_group = mode & 0o020 != 0 && found.gid() != top.gid();
+            found.uid() == top.uid() && !is_of_group && mode & 0o002 == 0
+        })
+    })
 }
 
 /// The beginning of a file.

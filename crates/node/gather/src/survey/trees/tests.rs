@@ -1,12 +1,16 @@
 //! Trees of made-up files: what their drivers may do, from a value to a folder that vanishes, and a driver that hangs.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use khz_model::{Absence, Fault, Reading};
+use khz_model::instance::kernel_text;
+use khz_model::{Absence, Fault, Instance, Kind, Reading, Series, Unit};
 use khz_parse::Parser;
+use khz_parse::own_source::OwnSource;
 use proptest::prelude::*;
 
 use super::*;
@@ -56,13 +60,15 @@ const ZONE: &str = "sys/class/thermal/thermal_zone";
 fn what_a_driver_says_is_a_number_or_failed_with_a_reason() {
     let root = Root::new("says");
     let megabyte = vec![b'7'; 1 << 20];
-    let said: [(&[u8], Reading); 7] = [
+    let said: [(&[u8], Reading); 9] = [
         (b"-12500\n", Reading::Present((-12_500_i64).cast_unsigned())),
         (b"", Reading::Failed(Fault::Unreadable)),
         (b"warm\n", Reading::Failed(Fault::Malformed)),
         (b"1\n2\n", Reading::Failed(Fault::Malformed)),
         (b"\xff\0 =\\", Reading::Failed(Fault::Malformed)),
         (b"9223372036854775808\n", Reading::Failed(Fault::OutOfRange)),
+        (b"-9223372036854775808\n", Reading::Present(i64::MIN.cast_unsigned())),
+        (b"-9223372036854775809\n", Reading::Failed(Fault::OutOfRange)),
         (&megabyte, Reading::Failed(Fault::OutOfRange)),
     ];
     for (number, (value, _)) in said.iter().enumerate() {
@@ -208,6 +214,52 @@ fn the_numbers_of_a_driver_that_hangs_are_stuck_and_those_of_others_are_not() {
     until(&whole.replace("1000", "stuck"));
     hangs.store(false, Ordering::Relaxed);
     until(whole);
+}
+
+#[test]
+fn folders_are_instances_whatever_bytes_their_names_have() {
+    let root = Root::new("bytes");
+    let names = [&b"a\xff"[..], b"b \n=", "\u{e4}\u{2028}".as_bytes(), b"\xe4*#"];
+    for name in names {
+        let folder = root.0.join("sys/class/room").join(OsStr::from_bytes(name));
+        for inner in names {
+            let inner = folder.join(OsStr::from_bytes(&[b"s", inner].concat()));
+            fs::create_dir_all(&inner).unwrap();
+            fs::write(inner.join("temp"), "7\n").unwrap();
+        }
+        let stats = root.0.join("sys/fs/xfs").join(OsStr::from_bytes(name)).join("stats");
+        fs::create_dir_all(&stats).unwrap();
+        fs::write(stats.join("stats"), "rw 1 2\n").unwrap();
+    }
+    let source = OwnSource {
+        name: "room".into(),
+        path: "/sys/class/room/*/s*/temp".into(),
+        line: None,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        places: 0,
+        help: String::new(),
+    };
+    let file = source.make().unwrap();
+    let found = Looks::of_own(&root.0, file).parse(file);
+    let shown = |name: &[u8]| kernel_text(name);
+    let mut expected: Vec<(String, String)> =
+        names.iter().flat_map(|name| names.map(|inner| (shown(name), shown(inner)))).collect();
+    let instance = |series: &Series| {
+        let instance = series.instance.clone().unwrap();
+        let part = instance.only_labels().get("part2").unwrap().to_owned();
+        (instance.name().to_owned(), part)
+    };
+    let mut instances: Vec<_> = found.schema().series().iter().map(instance).collect();
+    expected.sort();
+    instances.sort();
+    assert_eq!(instances, expected);
+    assert!(readings(&found).iter().all(|(_, reading)| *reading == Reading::Present(7)));
+    let xfs = root.parse("xfs");
+    for name in names {
+        let slot = xfs.schema().slot("xfs.read_calls", Some(&Instance::from_kernel(name))).unwrap();
+        assert_eq!(xfs.reading(slot as usize), Some(Reading::Present(2)), "{}", shown(name));
+    }
 }
 
 #[test]
@@ -389,9 +441,12 @@ fn a_file_that_is_always_slow_is_given_up_and_one_that_is_so_now_and_then_is_not
     let entries = khz_parse::cpufreq::FILE.groups.iter().flat_map(|group| group.entries);
     let entry = entries.into_iter().find(|entry| entry.field == "scaling_cur_freq").unwrap();
     let trees = Trees::default();
+    let survey = Survey::with([], Box::new(|_| Ok(Err(Errno::NOENT))));
+    let subject = Subject::Tree("cpufreq");
+    let course = Course { survey: &survey, worker: 0, subject, left_out: 0, problem: None };
     let is_read = || {
         let mut line = Line::new("cpu", b"0", []);
-        trees.number(&mut line, &mut Folder::open(&cpu).unwrap(), entry, b"");
+        trees.number(&mut line, &mut Folder::open(&cpu, course.whereabouts()).unwrap(), entry, b"");
         let mut text = Vec::new();
         line.write(&mut text);
         text.ends_with(b"=800000000\n")

@@ -20,7 +20,9 @@ impl Root {
     }
 
     fn of(&self, path: &str) -> Option<(String, &'static str, bool, bool)> {
-        let named = Names::new(&self.0).of(&self.0.join("sys/fs/cgroup"), path)?;
+        let groups = self.0.join("sys/fs/cgroup");
+        fs::create_dir_all(groups.join(path)).unwrap();
+        let named = Names::new(&self.0).of(&groups, path)?;
         Some((named.name, named.kind, named.is_resolved, named.has_parts))
     }
 }
@@ -153,12 +155,63 @@ fn pods_are_called_by_their_namespace_and_name() {
     assert_eq!(root.of("kubepods.slice/kubepods-besteffort.slice").map(|named| named.1), Some("slice"));
 }
 
+/// Paths that say more than a unit's, each with its kind under a folder of somebody else.
+fn named_paths() -> [(String, &'static str); 7] {
+    [
+        (format!("docker-{ID}.scope"), "container"),
+        (format!("libpod-{ID}.scope"), "container"),
+        (format!("kubepods.slice/kubepods-pod{}.slice", UID.replace('-', "_")), "pod"),
+        (format!("kubepods/besteffort/pod{UID}/{ID}"), "container"),
+        ("slurmstepd.scope/job_7".to_owned(), "group"),
+        ("slurmstepd.scope/system".to_owned(), "group"),
+        ("lxc.payload.mail".to_owned(), "container"),
+    ]
+}
+
+#[test]
+fn what_anybody_can_make_keeps_its_path_whatever_it_is_called() {
+    let root = Root::new("forged");
+    root.write(&format!("var/lib/docker/containers/{ID}/config.v2.json"), r#"{"Name":"/web"}"#);
+    let docker = format!("system.slice/docker-{ID}.scope");
+    let others = root.0.join("sys/fs/cgroup/a.slice/mine");
+    for (below, kind) in named_paths() {
+        let path = format!("a.slice/mine/{below}");
+        let named = root.of(&path).map(|named| named.0);
+        assert_ne!(named.as_deref(), Some(&*path), "root has made it");
+        fs::set_permissions(&others, fs::Permissions::from_mode(0o757)).unwrap();
+        let has_parts = kind != "container";
+        assert_eq!(root.of(&path), is(&path, kind, true, has_parts), "{path}");
+        fs::set_permissions(&others, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(root.of(&docker), is("docker/web", "container", true, false));
+    // A container's own user may have its folder.
+    fs::set_permissions(root.0.join("sys/fs/cgroup").join(&docker), fs::Permissions::from_mode(0o777))
+        .unwrap();
+    assert_eq!(root.of(&docker), is("docker/web", "container", true, false));
+}
+
+#[test]
+fn what_a_user_owns_keeps_its_path() {
+    let root = Root::new("delegated");
+    let others = root.0.join("sys/fs/cgroup/a.slice/mine");
+    fs::create_dir_all(&others).unwrap();
+    if let Err(error) = std::os::unix::fs::chown(&others, Some(65_534), None) {
+        return khz_skip::skip(format!("giving a folder to another user: {error}"));
+    }
+    for (below, kind) in named_paths() {
+        let path = format!("a.slice/mine/{below}");
+        assert_eq!(root.of(&path), is(&path, kind, true, kind != "container"), "{path}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_path_has_a_name_or_is_left_out(path in "([a-z_0-9.-]{0,12}(slurmstepd.scope|docker-|-pod|.slice|kubepods)?/?){0,6}") {
         let nowhere = Path::new("/nowhere");
-        if let Some(named) = Names::new(nowhere).of(nowhere, &path) {
-            prop_assert!(!named.name.is_empty() || path.is_empty());
-        }
+        let (names, parts) = (Names::new(nowhere), path.split('/').collect::<Vec<_>>());
+        let of_root = names.named(nowhere, &path, &What::of(&parts), &parts);
+        let of_others = names.of(nowhere, &path);
+        prop_assert_eq!(of_others.as_ref().map(|named| &named.name), Some(&path));
+        prop_assert!(of_root.is_none_or(|named| !named.name.is_empty() || path.is_empty()));
     }
 }

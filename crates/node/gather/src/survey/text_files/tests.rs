@@ -1,0 +1,125 @@
+//! Folders of made-up files of numbers, and what programs may do to them.
+
+use super::*;
+use crate::made_up::MadeUp;
+use crate::survey::looks::Looks;
+use khz_model::Reading;
+use khz_parse::{Subject, textfile::FILE};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// Series and their readings, of those that are there.
+fn present(looks: &Looks) -> Vec<(String, f64)> {
+    let parser = looks.parse(&FILE);
+    let series = parser.schema().series().iter().enumerate();
+    let one = |(slot, series): (usize, &khz_model::Series)| match parser.reading(slot)? {
+        Reading::Present(bits) if series.metric.name.starts_with("text.") => {
+            Some((series.to_string(), f64::from_bits(bits)))
+        }
+        Reading::Present(number) => Some((series.to_string(), number as f64)),
+        _ => None,
+    };
+    series.filter_map(one).filter(|(name, _)| !name.starts_with("textfile.mtime")).collect()
+}
+
+fn shown(looks: &Looks) -> Vec<String> {
+    present(looks).into_iter().map(|(series, value)| format!("{series} {value}")).collect()
+}
+
+fn file(name: &str) -> String {
+    format!("var/lib/prometheus/node-exporter/{name}")
+}
+
+#[test]
+fn files_are_read_again_when_they_change_and_left_out_with_an_error() {
+    let root = MadeUp::new("text-files");
+    root.write(&file("a.prom"), "# TYPE done_total counter\ndone_total{queue=\"x\"} 7\n");
+    root.write(&file("b.prom"), "on 1\n");
+    root.write(&file("b.prom.tmp"), "on 2\n");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.done_total[queue=x] 7", "text.on 1"]);
+    // A program is still writing.
+    root.write(&file("b.prom"), "on 1\nload");
+    assert_eq!(shown(&looks), ["textfile.error 1", "text.done_total[queue=x] 7"]);
+    root.write(&file("b.prom"), "on 3\nload 5\n");
+    std::fs::remove_file(root.join(file("a.prom"))).unwrap();
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.load 5"]);
+    // Two files may have numbers of one name.
+    root.write(&file("c.prom"), "on{a=\"1\"} 4\n");
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.on 3", "text.on[a=1] 4", "text.load 5"]);
+}
+
+#[test]
+fn any_name_of_a_file_is_shown_and_files_beyond_the_limit_are_an_error() {
+    let root = MadeUp::new("text-files-names");
+    let folder = root.join(file(""));
+    for (number, name) in [&b"a \\b.prom"[..], b"c\n.prom", b"d\xff.prom"].into_iter().enumerate() {
+        root.write(&file("of.tmp"), format!("x{number} 1\n"));
+        std::fs::rename(folder.join("of.tmp"), folder.join(OsStr::from_bytes(name))).unwrap();
+    }
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.x0 1", "text.x1 1", "text.x2 1"]);
+    let parser = looks.parse(&FILE);
+    let files = parser
+        .schema()
+        .series()
+        .iter()
+        .filter_map(|series| Some(series.instance.as_ref()?.name().to_owned()));
+    let folder = "/var/lib/prometheus/node-exporter";
+    let names: Vec<String> = files
+        .filter(|name| name.contains(folder))
+        .map(|name| name.rsplit('/').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["a \\b.prom", "c\n.prom", "d\\xFF.prom"]);
+    for number in 0..TEXT_FILES_MAX {
+        root.write(&file(&format!("n{number:03}.prom")), format!("y{number} 1\n"));
+    }
+    let shown = shown(&looks);
+    assert_eq!((&*shown[0], shown.len()), ("textfile.error 1", 1 + TEXT_FILES_MAX));
+}
+
+#[test]
+fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
+    let whole = ["textfile.error 1", "text.on 1"];
+    let long = format!("x{{a=\"{}\"}} 1\n", "v".repeat(5_000));
+    let many: String = (0..TEXT_FILE_SERIES_MAX).map(|n| format!("x{{n=\"{n}\"}} 1\n")).collect();
+    let huge = "# a comment\n".repeat(TEXT_FILE_BYTES_MAX as usize / 12 + 1);
+    for (number, text) in [
+        "node_load1 1\n",
+        "node_time_seconds 1\n",
+        "up 1\n",
+        "khz_job_x 1\n",
+        "on 2\n",
+        "On 2\n",
+        "x 1\nX 2\n",
+        "# TYPE on gauge\nup{a=\"1\"} 1\n",
+        "x 1 1600000000000\n",
+        "x{a=\"1\",b=\"2\"} 1\nx{b=\"2\",a=\"1\"} 1\n",
+        "x \u{0}\n",
+        &long,
+        &many,
+        &huge,
+    ]
+    .iter()
+    .enumerate()
+    {
+        let root = MadeUp::new(&format!("text-files-{number}"));
+        root.write(&file("a.prom"), "on 1\n");
+        root.write(&file("b.prom"), text);
+        assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole, "{number}");
+    }
+    let root = MadeUp::new("text-files-bytes");
+    root.write(&file("a.prom"), "on 1\n");
+    root.write(&file("b.prom"), b"x{a=\"\xff\"} 1\n");
+    std::fs::create_dir(root.join(file("c.prom"))).unwrap();
+    let pipe = root.join(file("d.prom"));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole);
+}

@@ -194,7 +194,9 @@ impl Lane {
 
     /// The same for one whose rows a hub below brings.
     pub fn fed(name: &str, epoch: u64, period: Nanos, before: Counted) -> Self {
-        Lane { is_fed: true, ..Lane::after(name, epoch, period, before) }
+        let mut lane = Lane::after(name, epoch, period, before);
+        lane.is_fed = true;
+        lane
     }
 
     /// So many rows have come of a former epoch, which it had not counted.
@@ -542,11 +544,11 @@ impl Lane {
         let log = self.log.as_deref_mut().filter(|log| is_news(log));
         let added = self.received.add(header.first_row, end);
         self.twice += u64::from(rows) - added;
-        self.has_times(header.stamp, scanner.stamp());
         let block = Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) };
         if let Some(log) = log {
             log.past(&block, scanner.stamp().real());
         }
+        self.has_times(header.stamp, scanner.stamp());
         let counted = self.count(added);
         self.late_rows += counted;
         // Readers of the epoch before are about to come to a lane that begins with late rows.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, Step};
+use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, RowScanner, Step};
 use khz_model::{Nanos, Stamp};
 
 use crate::error::Reject;
@@ -49,7 +49,7 @@ pub struct Intake {
     past: Vec<u8>,
     /// Rows that came more than once.
     repeated: u64,
-    /// When the newest row that came in its order was gathered.
+    /// When the newest row was gathered.
     newest: Option<Stamp>,
     /// How far the receiver's clock is ahead of that, if the row that was passed on fastest took no time.
     ahead: Option<u64>,
@@ -126,6 +126,16 @@ impl Intake {
         if self.ahead.is_none_or(is_less) {
             self.ahead = Some(ahead);
         }
+    }
+
+    /// The same of the node's lane before: only rows that come in their order tell it.
+    pub fn knows_ahead(&mut self, ahead: Option<u64>) {
+        self.ahead = self.ahead.or(ahead);
+    }
+
+    /// How far the receiver's clock is ahead of the node's, as far as it is known.
+    pub fn ahead(&self) -> Option<u64> {
+        self.ahead
     }
 
     /// When its newest row was gathered, on the receiver's clock. It may have come much later, if a hub between stood still.
@@ -267,6 +277,7 @@ impl Intake {
 
     fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
         if let Some(bytes) = self.news(bytes, sink)? {
+            self.newest = last_stamp(&bytes).into_iter().chain(self.newest).max_by_key(|stamp| stamp.real());
             sink.past(&bytes);
         }
         Ok(())
@@ -375,6 +386,13 @@ fn check(bytes: &[u8]) -> Result<(u64, u64, Stamp), Reject> {
         return Err(Reject::protocol("a block whose checksum is wrong"));
     }
     Ok((header.first_row, rows.into(), header.stamp))
+}
+
+/// When the last row of a sound block was gathered.
+fn last_stamp(bytes: &[u8]) -> Option<Stamp> {
+    let mut scanner = RowScanner::new();
+    scanner.feed(bytes).ok()?;
+    (scanner.rows() > 0).then(|| scanner.stamp())
 }
 
 /// The rows of a closed block after those of which this is true, as a closed block, with the number of the first; `None`: none.

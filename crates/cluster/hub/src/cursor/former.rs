@@ -66,7 +66,18 @@ impl Cursor {
             self.former = Some(former);
         }
         let present = self.lane.map(|served| served.id);
-        self.subscribed.is_none() && self.former_due(node).is_some_and(|due| Some(due) != present)
+        self.is_at_base(node) && self.former_due(node).is_some_and(|due| Some(due) != present)
+    }
+
+    /// The base lane serves it, or stands in for a lane of its own.
+    fn is_at_base(&self, node: &Node) -> bool {
+        self.subscribed.is_none() || self.is_refused_by(node)
+    }
+
+    /// The node, or the hub that speaks for it, refuses its subscription.
+    fn is_refused_by(&self, node: &Node) -> bool {
+        let subscription = self.subscribed.and_then(|number| node.subscriptions().get(number));
+        subscription.is_some_and(|subscription| subscription.is_refused())
     }
 
     /// The oldest former lane of which the reader lacks rows. Its own lane comes to its end first.
@@ -75,7 +86,8 @@ impl Cursor {
         let present = self.lane.map(|served| served.id);
         let rate = self.selection.terms.as_ref().and_then(|terms| terms.rate);
         // Where the base lane was too slow, the reader had a lane of its own.
-        let served = |lane: &&Lane| rate.is_none_or(|rate| rate.period() >= lane.fastest());
+        let is_refused = self.is_refused_by(node);
+        let served = |lane: &&Lane| is_refused || rate.is_none_or(|rate| rate.period() >= lane.fastest());
         let due = |lane: &&Lane| former.lacks(lane) && (present == Some(lane.id) || served(lane));
         let own = former_bases(node.lanes()).find(|lane| Some(lane.id) == present && due(lane));
         own.or_else(|| former_bases(node.lanes()).find(due)).map(|lane| lane.id)

@@ -19,7 +19,7 @@ impl Cursor {
             Some(Some(subscription)) if subscription.is_refused() && self.is_of_channel() => None,
             Some(Some(subscription)) if subscription.is_refused() => {
                 stands_in = node.link().link().is_some_and(Link::is_through_hub);
-                base()
+                self.former_due(node).or_else(base)
             }
             // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
             // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
@@ -59,7 +59,7 @@ impl Cursor {
         }
         let before = self.lane;
         let (rest, lost) = match before.filter(|served| !self.goes_on_elsewhere(&node, served, wanted)) {
-            Some(served) => (self.rest_of(&node), self.never_come(&node, served)),
+            Some(served) => (self.rest_of(&node), self.never_come(&node, &served)),
             None => (Vec::new(), Vec::new()),
         };
         let missing = self.leave_lane(&mut node);
@@ -113,7 +113,7 @@ impl Cursor {
     }
 
     /// True if rows of the present lane wait to be handed out.
-    fn has_more(&self, node: &Node) -> bool {
+    pub(super) fn has_more(&self, node: &Node) -> bool {
         let lane = self.lane.and_then(|served| node.lanes().get_or_former(served.id));
         lane.is_some_and(|lane| !lane.is_read(&self.place))
     }

@@ -192,6 +192,7 @@ impl Lanes {
         }
         // It is the newest epoch, unless a younger one has rows, or is about to.
         let is_older = base.is_some_and(|base| base.times().map_or(base.alive, |(first, _)| at < first));
+        let before = base.map_or_else(Counted::default, Counted::of_former);
         self.made += 1;
         let id = self.made;
         if is_older {
@@ -202,7 +203,6 @@ impl Lanes {
             self.keep_former(place, lane);
             return self.base_of(epoch).map(|lane| lane.id);
         }
-        let before = base.map_or_else(Counted::default, Counted::of_former);
         if let Some(at) = self.present.iter().position(|lane| lane.name == BASE) {
             self.set_aside(at);
         }

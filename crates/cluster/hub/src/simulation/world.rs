@@ -22,7 +22,7 @@ use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
 use crate::cursor::{every, thinned};
-use crate::limits::GENERATIONS_MAX;
+use crate::limits::{GAP_WAIT, GENERATIONS_MAX};
 use crate::node::BASE;
 use crate::query::HubQuery;
 use crate::source::{self, Asked, NodesBelow};
@@ -743,7 +743,9 @@ impl World {
                 self.recorders[at].go_to(hub);
             }
         }
-        self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
+        // Of numbers that wait for their first row the others come when a node is away for so long.
+        let settled = if self.rates.is_some() { Nanos(GAP_WAIT.0 + 3 * Nanos::SECOND.0) } else { Nanos::from_secs(4) };
+        self.run(Nanos(still.0 + settled.0), false);
         // The rows of blocks that are open come with the end.
         self.recorders.iter_mut().for_each(|recorder| recorder.go_to(recorder.hub));
         let mut outcome = Outcome::default();

@@ -13,7 +13,6 @@ use khz_block::Decoder;
 use khz_link::WantFrame;
 use khz_model::{Bell, Nanos, Pace, Stamp};
 
-use crate::clock;
 use crate::cluster::Cluster;
 use crate::lane::{Piece, Place};
 use crate::limits::BYTES_A_SLOT;
@@ -275,9 +274,8 @@ impl Cursor {
         }
         // Rows that came since the lane was offered are not lost; before that, there may have been none. Of a channel no row is lost that is
         // here, or that the node has.
-        let is_from_there = self.expected == ANY
-            || from >= self.expected
-            || self.is_of_channel() && self.missing.is_none();
+        let is_from_there =
+            self.expected == ANY || from >= self.expected || self.is_of_channel() && self.missing.is_none();
         self.place = if is_from_there { lane.join_at(served.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         if is_over && self.missing.is_some() {
@@ -333,9 +331,6 @@ impl Cursor {
     /// Reads what has come since, one call of `take` for each event.
     pub fn read(&mut self, mut take: impl FnMut(Event<'_>)) {
         let touched = self.node.touched.load(Ordering::Acquire);
-        if std::env::var("KHZ_DBG").is_ok_and(|n| n == self.node.name.as_str()) && self.former.is_some() {
-            println!("DBG {} touched {:?} {touched} lane {:?} begun {} exp {} place {:?} form {:?}", clock::boot().0/1_000_000, self.touched, self.lane, self.begun, self.expected, self.place, self.former);
-        }
         if self.touched == Some(touched) {
             return;
         }

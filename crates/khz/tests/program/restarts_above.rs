@@ -94,7 +94,8 @@ fn no_row_is_lost_at_hubs_above_hubs_when_a_node_starts_again_with_another_base_
         let had = stored(&first).len();
         starts.push(Start { at: now(), every: hz });
         let rate = format!("{hz}Hz");
-        let words = ["agent", "--node", "n1", "--hub", &places[0].link, "--sources", "uptime", "--base-rate", &rate];
+        let words =
+            ["agent", "--node", "n1", "--hub", &places[0].link, "--sources", "uptime", "--base-rate", &rate];
         let mut agent = Ended::start_silent(&mut first.beside(&words));
         // Rows of two seconds.
         until(PATIENCE, "the first hub has rows", || stored(&first).len() >= had + 2 * hz + 1);

@@ -58,9 +58,8 @@ impl Cursor {
         if self.former.is_none() {
             let newest = node.lanes().base().and_then(Lane::times).map(|(_, last)| last);
             let since = newest.map_or(Nanos(u64::MAX), |newest| newest.since(span));
-            let is_old = |lane: &&Lane| {
-                span == Nanos(u64::MAX) || lane.times().is_none_or(|(_, last)| last < since)
-            };
+            let is_old =
+                |lane: &&Lane| span == Nanos(u64::MAX) || lane.times().is_none_or(|(_, last)| last < since);
             let mut former = Box::<Former>::default();
             former_bases(node.lanes()).filter(is_old).for_each(|lane| former.give(lane));
             self.former = Some(former);

@@ -180,8 +180,7 @@ impl Lanes {
     /// Returns its id.
     pub fn take_late(&mut self, epoch: u64, period: Nanos, stamp: Stamp) -> Option<u64> {
         let at = stamp.real();
-        let has_time =
-            |lane: &Lane| lane.times().is_some_and(|(first, last)| (first..=last).contains(&at));
+        let has_time = |lane: &Lane| lane.times().is_some_and(|(first, last)| (first..=last).contains(&at));
         let base = self.base();
         if let Some(known) = self.base_of(epoch) {
             let is_present = base.is_some_and(|base| base.id == known.id);

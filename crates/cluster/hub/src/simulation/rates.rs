@@ -77,7 +77,8 @@ impl World {
 
     /// A node's next epoch begins: what its hubs have of the one before.
     pub(super) fn bear_witness(&mut self, at: usize) {
-        let (name, made) = (NodeName::new(&self.agents[at].node.name).expect("a name"), self.agents[at].node.base());
+        let (name, made) =
+            (NodeName::new(&self.agents[at].node.name).expect("a name"), self.agents[at].node.base());
         for hub in HUBS_OF_NODES {
             let Some(node) = self.hubs[hub].cluster.node(&name) else { continue };
             let node = node.lock();
@@ -117,7 +118,10 @@ impl World {
             let stored = store.map(|store| store.times(&name, cluster.open_blocks(&name)));
             for witness in self.witnesses_of(agent).filter(|witness| witness.hub != hub) {
                 let every = every(Nanos::SECOND, witness.made.period);
-                let what = format!("{:?}: {name} at hub {hub}: what hub {} had of {:?}", self.trouble, witness.hub, witness.made);
+                let what = format!(
+                    "{:?}: {name} at hub {hub}: what hub {} had of {:?}",
+                    self.trouble, witness.hub, witness.made
+                );
                 if cluster.keeps_history() && remembered.contains(&witness.made.epoch) {
                     assert_eq!(witness.lacking(every, Nanos(0), &memory), [], "{what}");
                 }
@@ -142,11 +146,19 @@ impl World {
             if !is_above || recorder.period < witness.made.period {
                 continue;
             }
-            let period = if recorder.hub == TOP { recorder.period.max(Nanos::SECOND) } else { recorder.period };
+            let period =
+                if recorder.hub == TOP { recorder.period.max(Nanos::SECOND) } else { recorder.period };
             let every = every(period, witness.made.period);
             let since = Nanos(recorder.begun.0 + BEGINS.0);
             let lacking = witness.lacking(every, since, came);
-            assert_eq!(lacking, [], "{:?}: {what}: what hub {} had of {:?}", self.trouble, witness.hub, witness.made);
+            assert_eq!(
+                lacking,
+                [],
+                "{:?}: {what}: what hub {} had of {:?}",
+                self.trouble,
+                witness.hub,
+                witness.made
+            );
         }
     }
 

@@ -744,7 +744,8 @@ impl World {
             }
         }
         // Of numbers that wait for their first row the others come when a node is away for so long.
-        let settled = if self.rates.is_some() { Nanos(GAP_WAIT.0 + 3 * Nanos::SECOND.0) } else { Nanos::from_secs(4) };
+        let settled =
+            if self.rates.is_some() { Nanos(GAP_WAIT.0 + 3 * Nanos::SECOND.0) } else { Nanos::from_secs(4) };
         self.run(Nanos(still.0 + settled.0), false);
         // The rows of blocks that are open come with the end.
         self.recorders.iter_mut().for_each(|recorder| recorder.go_to(recorder.hub));

@@ -134,11 +134,11 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     connect(&mut below.node().lock());
     below.schema(2, &["y"]);
     below.row(2);
-    assert_eq!(below.there(), (1, None), "it speaks for itself, and the one row was of the epoch before");
+    assert_eq!(below.there(), (2, None), "it speaks for itself, and the two rows were of the epoch before");
     below.node().lock().disconnect(5, None, Nanos(0));
     below.row(3);
     below.row(4);
-    assert_eq!(below.there(), (3, Some(("y".into(), Reading::Present(4)))));
+    assert_eq!(below.there(), (4, Some(("y".into(), Reading::Present(4)))));
 }
 
 /// What readers subscribe to at the node, and the answer.
@@ -626,7 +626,8 @@ fn the_first_rows_of_an_epoch_are_here_that_began_while_the_hub_below_listed_its
 }
 
 #[test]
-fn an_epoch_that_began_and_ended_while_nobody_was_here_comes_in_its_place_and_does_not_take_that_of_the_present() {
+fn an_epoch_that_began_and_ended_while_nobody_was_here_comes_in_its_place_and_does_not_take_that_of_the_present()
+ {
     let mut below = Below::new();
     below.schema(1, &["x"]);
     row_at(&mut below, 0, 0);

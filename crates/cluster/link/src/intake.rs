@@ -445,6 +445,36 @@ mod tests {
     }
 
     #[test]
+    fn of_a_lane_whose_rows_all_came_late_it_is_known_when_the_newest_was_gathered() {
+        struct Nobody;
+        impl RowSink for Nobody {
+            fn row(&mut self, _: u64, _: &Decoder) {}
+            fn block(&mut self, _: &[u8]) {}
+            fn lost(&mut self, from: u64, to: u64) {
+                panic!("{from}..{to}");
+            }
+        }
+        let block = |first: u64| {
+            let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+            encoder.resume(first, 1);
+            let stamp = |second: u64| Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+            encoder.key_row(stamp(first), 1, |_| (0, first), &mut bytes);
+            encoder.delta_row(stamp(first + 1), 0..1, |_| (0, first), &mut bytes);
+            bytes[..HEADER_BYTES].copy_from_slice(&encoder.close().expect("rows").to_bytes());
+            bytes
+        };
+        let mut intake = Intake::new(1);
+        for first in [10, 20, 12] {
+            intake.past(true, &block(first), &mut Nobody).expect("a block");
+        }
+        assert_eq!(intake.newest().map(|stamp| stamp.boot), Some(Nanos::from_secs(21)));
+        // How old they were when they came, their coming does not tell, but the lane before does.
+        assert_eq!(intake.ended(), None);
+        intake.knows_ahead(Some(5));
+        assert_eq!(intake.ended(), Some(Nanos(21 * Nanos::SECOND.0 + 5)));
+    }
+
+    #[test]
     fn the_present_generation_is_remembered_however_many_old_ones_come() {
         let mut intake = Intake::new(1);
         for generation in (1..=20).rev() {

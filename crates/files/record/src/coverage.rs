@@ -306,7 +306,7 @@ impl Span {
 /// rows that were reported lost the node made a row: these are none without a row.
 pub(crate) fn between_epochs<T: Copy>(mut spans: Vec<(T, Span)>) -> Vec<(T, Gap)> {
     spans.sort_by_key(|(_, span)| span.first.real());
-    let (mut gaps, mut last): (Vec<(T, Gap)>, Option<(Stamp, u64)>) = (Vec::new(), None);
+    let (mut gaps, mut last) = (Vec::<(T, Gap)>::new(), None::<(Stamp, u64)>);
     for (epoch, Span { row, first, last: end, period, lost: (before, after) }) in spans {
         if let Some((last, lost)) = last {
             let rows = lost.saturating_add(before);

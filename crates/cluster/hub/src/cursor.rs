@@ -1,7 +1,8 @@
 //! A cursor: a reader's place in the rows of one node. It follows the lane that serves the reader, decodes new rows, and
 //! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
 //!
-//! [`serving`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
+//! [`serving`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`former`] which lanes of epochs
+//! before it gets first, [`rows`] how bytes
 //! become rows, [`missing`] what becomes of rows that come late, [`gap`] how rows of a channel come in their order, [`columns`] which slots are selected, [`notices`] what is
 //! said beside rows, [`deliveries`] rows as doors want them.
 
@@ -20,6 +21,7 @@ use crate::schemas::Schema;
 
 mod columns;
 mod deliveries;
+mod former;
 mod gap;
 mod lane_change;
 mod missing;
@@ -30,6 +32,7 @@ mod serving;
 
 pub(crate) use columns::{Columns, Selection};
 pub(crate) use deliveries::deliveries;
+use former::Former;
 use gap::{Filled, Gap};
 use missing::Missing;
 pub(crate) use served_lane::ServedLane;
@@ -109,6 +112,8 @@ pub(crate) struct Cursor {
     is_past: bool,
     /// Rows that are missing, for a reader that wants late rows too.
     missing: Option<Missing>,
+    /// Which lanes of former epochs it has; `None`: it gets none of them.
+    former: Option<Box<Former>>,
     /// Rows of a channel that come before what is read next, for any other reader.
     gap: Option<Gap>,
     /// The reader has the node's answer to the subscription.
@@ -185,6 +190,7 @@ impl Cursor {
             begun: numbers == Numbers::Doors,
             is_past: false,
             missing: None,
+            former: None,
             gap: None,
             has_answered: false,
             is_refused: false,
@@ -241,6 +247,11 @@ impl Cursor {
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
+        if want.span > Nanos(0) && self.goes_back(&node, want.span) {
+            self.touched = None;
+            return;
+        }
+        let is_over = self.lane.is_some_and(|served| node.lanes().get(served.id).is_none());
         let Some((served, lane)) = self.lane.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) else {
             return;
         };
@@ -261,10 +272,16 @@ impl Cursor {
             let is_hubs = want.span == Nanos(u64::MAX) && served.period().0 < 2 * Nanos::SECOND.0;
             missing.waits_for_row = is_hubs && served.every > 1;
         }
-        // Rows that came since the lane was offered are not lost. Of a channel no row is lost that is here, or that the node has.
-        let is_from_there = from >= self.expected || self.is_of_channel() && self.missing.is_none();
+        // Rows that came since the lane was offered are not lost; before that, there may have been none. Of a channel no row is lost that is
+        // here, or that the node has.
+        let is_from_there =
+            self.expected == ANY || from >= self.expected || self.is_of_channel() && self.missing.is_none();
         self.place = if is_from_there { lane.join_at(served.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
+        if is_over && self.missing.is_some() {
+            // No row of it is live any more: all of them come late.
+            (self.place, self.expected) = (lane.leave(), served.newest(lane).map_or(0, |newest| newest + 1));
+        }
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
         self.is_bare = self.columns.are_bare();
     }
@@ -300,7 +317,7 @@ impl Cursor {
     /// The oldest row of the lane that can be had, by this reader's numbers, and the row that comes next.
     fn rows(&self) -> (u64, u64) {
         let node = self.node.lock();
-        let lane = self.lane.and_then(|served| Some((served, node.lanes().get(served.id)?)));
+        let lane = self.lane.and_then(|served| Some((served, node.lanes().get_or_former(served.id)?)));
         lane.map_or((0, 0), |(served, lane)| {
             let next = match self.is_of_channel() && !self.begun {
                 // A reader that is new wants the row before the next one.

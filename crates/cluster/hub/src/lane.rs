@@ -132,6 +132,8 @@ pub(crate) struct Lane {
     /// What those readers are missing.
     pub late: Late,
     latest: Option<Box<Latest>>,
+    /// The first and the last time of the rows that have come.
+    times: Option<(Nanos, Nanos)>,
     /// A closed block that is arriving in pieces.
     past: Vec<u8>,
     /// Where rows of a base lane, or of a channel that is kept, go beside this, if there is a store.
@@ -165,6 +167,7 @@ impl Lane {
             late_readers: 0,
             late: Late::default(),
             latest: None,
+            times: None,
             past: Vec::new(),
             log: None,
             alive: false,
@@ -189,6 +192,20 @@ impl Lane {
         lane
     }
 
+    /// The same for one whose rows a hub below brings.
+    pub fn fed(name: &str, epoch: u64, period: Nanos, before: Counted) -> Self {
+        let mut lane = Lane::after(name, epoch, period, before);
+        lane.is_fed = true;
+        lane
+    }
+
+    /// So many rows have come of a former epoch, which it had not counted.
+    pub fn counts_for_former(&mut self, rows: u64) {
+        self.before.rows = self.before.rows.saturating_add(rows);
+        self.before.late = self.before.late.saturating_add(rows);
+        self.late_rows = self.late_rows.saturating_add(rows);
+    }
+
     /// Its epoch has come back. The epochs until now have counted this, with what this one had counted.
     pub fn goes_on_after(&mut self, all: Counted) {
         let own = Counted { rows: self.rows(), lost: self.lost(), late: self.late_rows }.minus(self.before);
@@ -199,6 +216,11 @@ impl Lane {
     /// From now on a hub below brings its rows.
     pub fn becomes_fed(&mut self) {
         self.is_fed = true;
+    }
+
+    /// True if a hub below brings its rows: what it lacks may still come, also after other epochs have begun.
+    pub fn is_fed(&self) -> bool {
+        self.is_fed
     }
 
     /// From now on the node itself sends its rows. The node has numbers of its own for the generations; blocks keep their schemas.
@@ -301,6 +323,27 @@ impl Lane {
         self.open.as_ref().is_some_and(is_it)
     }
 
+    /// How many rows were received or are lost.
+    pub fn settled(&self) -> u64 {
+        self.received.rows()
+    }
+
+    /// The first and the last time of the rows that have come.
+    pub fn times(&self) -> Option<(Nanos, Nanos)> {
+        self.times
+    }
+
+    /// Rows of this time have come.
+    fn has_times(&mut self, first: Stamp, last: Stamp) {
+        let (first, last) = (first.real().min(last.real()), first.real().max(last.real()));
+        self.times = Some(self.times.map_or((first, last), |known| (known.0.min(first), known.1.max(last))));
+    }
+
+    /// True if rows of it are here.
+    pub fn has_blocks(&self) -> bool {
+        !self.recent.is_empty() || self.newest_number().is_some() || self.late.has_blocks()
+    }
+
     /// The rows among these that were neither received nor lost.
     pub fn missing(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         self.received.holes(from, to)
@@ -376,9 +419,13 @@ impl Lane {
             log.grew(open);
         }
         let (from, to) = (first + before, first + u64::from(open.scanner.rows()));
+        let stamps = (to > from).then(|| (open.header.stamp, open.scanner.stamp()));
         let added = self.received.add(from, to);
         self.twice += to - from - added;
         self.late.came(from, to);
+        if let Some((first, last)) = stamps {
+            self.has_times(first, last);
+        }
         Ok(self.count(added))
     }
 
@@ -468,6 +515,10 @@ impl Lane {
         // Lanes hold few schemas: an older one is often the beginning of another.
         let is_longer = |known: &&Arc<Schema>| known.continues(schema);
         let schema = self.schemas.all().find(is_longer).unwrap_or(schema).clone();
+        if self.schemas.present().is_none() {
+            // Readers are offered the lane with its schema.
+            self.generation_for(&schema);
+        }
         self.past_block(bytes, Some(schema), keep)
     }
 
@@ -497,11 +548,14 @@ impl Lane {
         if let Some(log) = log {
             log.past(&block, scanner.stamp().real());
         }
+        self.has_times(header.stamp, scanner.stamp());
         let counted = self.count(added);
         self.late_rows += counted;
-        match self.late_readers {
-            0 => self.late.came(header.first_row, end),
-            _ => self.late.take(block.clone(), clock::boot()),
+        // Readers of the epoch before are about to come to a lane that begins with late rows.
+        let begins_late = self.is_fed && self.open.is_none() && !keep;
+        match self.late_readers > 0 || begins_late {
+            false => self.late.came(header.first_row, end),
+            true => self.late.take(block.clone(), clock::boot()),
         }
         if keep {
             self.insert(block);

@@ -152,10 +152,11 @@ impl Reader {
         }
         let numbers = self.numbering.numbers();
         let subscription = ClusterSubscription::begin(cluster.clone(), interest, pace, numbers);
+        let subscription = subscription.map_err(|error| error.to_string())?;
         Ok(Feed {
             number,
             pace,
-            subscription: subscription.map_err(|error| error.to_string())?.spoken(self.version),
+            subscription: subscription.spoken(self.version).of_hub(self.is_hub),
             asked: Some(Asked { rate, patterns }),
             lanes: Vec::new(),
             next: 0,

@@ -78,6 +78,8 @@ pub(crate) struct ClusterSubscription {
     follows: Option<Follows>,
     /// The version of the link that its reader speaks.
     version: u8,
+    /// Its reader is a hub: it gets the rows of every epoch that is here.
+    is_of_hub: bool,
     cursors: Vec<Cursor>,
     /// The cursor that is read first if not all have their turn.
     next: usize,
@@ -139,6 +141,7 @@ impl ClusterSubscription {
             is_kept: false,
             bell: None,
             version: VERSION,
+            is_of_hub: false,
             cursors: Vec::new(),
             next: 0,
             progress: Progress::Searching,
@@ -157,6 +160,12 @@ impl ClusterSubscription {
     /// Its reader speaks this version of the link.
     pub fn spoken(mut self, version: u8) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Its reader is a hub.
+    pub fn of_hub(mut self, is_of_hub: bool) -> Self {
+        self.is_of_hub = is_of_hub && self.pace != Pace::Past;
         self
     }
 
@@ -330,6 +339,9 @@ impl ClusterSubscription {
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };
         let name = node.name.clone();
         let mut cursor = Cursor::new(node, selection, period, self.numbers);
+        if self.is_of_hub {
+            cursor.takes_every_epoch();
+        }
         if cursor.waits_for_room() {
             let text = "has too many different subscriptions; its rows come when other readers have gone";
             self.note(Notice::of(name.clone(), text));

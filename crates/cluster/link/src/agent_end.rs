@@ -540,6 +540,20 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
+    /// Sends the rows that are in the rings now, also those that wait for a flush: no later flush will come. `false`: there are more, when
+    /// these are sent.
+    pub fn flush(&mut self, out: &mut Vec<u8>) -> bool {
+        if !self.dial.is_welcome() {
+            return true;
+        }
+        for entry in &mut self.book.entries {
+            if let Some(sender) = entry.sender.as_mut() {
+                sender.release(&entry.lane);
+            }
+        }
+        self.live(out) == Progress::Done
+    }
+
     /// Sends that this node leaves on purpose. The caller closes the connection when that is sent.
     pub fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         if self.dial.is_welcome() {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, Step};
+use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, RowScanner, Step};
 use khz_model::{Nanos, Stamp};
 
 use crate::error::Reject;
@@ -49,7 +49,7 @@ pub struct Intake {
     past: Vec<u8>,
     /// Rows that came more than once.
     repeated: u64,
-    /// When the newest row that came in its order was gathered.
+    /// When the newest row was gathered.
     newest: Option<Stamp>,
     /// How far the receiver's clock is ahead of that, if the row that was passed on fastest took no time.
     ahead: Option<u64>,
@@ -126,6 +126,16 @@ impl Intake {
         if self.ahead.is_none_or(is_less) {
             self.ahead = Some(ahead);
         }
+    }
+
+    /// The same of the node's lane before: only rows that come in their order tell it.
+    pub fn knows_ahead(&mut self, ahead: Option<u64>) {
+        self.ahead = self.ahead.or(ahead);
+    }
+
+    /// How far the receiver's clock is ahead of the node's, as far as it is known.
+    pub fn ahead(&self) -> Option<u64> {
+        self.ahead
     }
 
     /// When its newest row was gathered, on the receiver's clock. It may have come much later, if a hub between stood still.
@@ -267,6 +277,7 @@ impl Intake {
 
     fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
         if let Some(bytes) = self.news(bytes, sink)? {
+            self.newest = last_stamp(&bytes).into_iter().chain(self.newest).max_by_key(|stamp| stamp.real());
             sink.past(&bytes);
         }
         Ok(())
@@ -377,6 +388,13 @@ fn check(bytes: &[u8]) -> Result<(u64, u64, Stamp), Reject> {
     Ok((header.first_row, rows.into(), header.stamp))
 }
 
+/// When the last row of a sound block was gathered.
+fn last_stamp(bytes: &[u8]) -> Option<Stamp> {
+    let mut scanner = RowScanner::new();
+    scanner.feed(bytes).ok()?;
+    (scanner.rows() > 0).then(|| scanner.stamp())
+}
+
 /// The rows of a closed block after those of which this is true, as a closed block, with the number of the first; `None`: none.
 fn after(bytes: &[u8], is_left_out: impl Fn(Stamp) -> bool) -> Option<(u64, Vec<u8>)> {
     let header = Header::from_bytes(bytes.first_chunk()?, 0).ok()?;
@@ -424,6 +442,36 @@ mod tests {
         assert!(intake.schema(1, 141, 1).is_err() && intake.schema(2, 1, 1).is_err());
         assert_eq!(intake.schema(1, 0, 50), Ok(0));
         assert_eq!(intake.schema_bytes(1), 50, "said from the start again");
+    }
+
+    #[test]
+    fn of_a_lane_whose_rows_all_came_late_it_is_known_when_the_newest_was_gathered() {
+        struct Nobody;
+        impl RowSink for Nobody {
+            fn row(&mut self, _: u64, _: &Decoder) {}
+            fn block(&mut self, _: &[u8]) {}
+            fn lost(&mut self, from: u64, to: u64) {
+                panic!("{from}..{to}");
+            }
+        }
+        let block = |first: u64| {
+            let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+            encoder.resume(first, 1);
+            let stamp = |second: u64| Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+            encoder.key_row(stamp(first), 1, |_| (0, first), &mut bytes);
+            encoder.delta_row(stamp(first + 1), 0..1, |_| (0, first), &mut bytes);
+            bytes[..HEADER_BYTES].copy_from_slice(&encoder.close().expect("rows").to_bytes());
+            bytes
+        };
+        let mut intake = Intake::new(1);
+        for first in [10, 20, 12] {
+            intake.past(true, &block(first), &mut Nobody).expect("a block");
+        }
+        assert_eq!(intake.newest().map(|stamp| stamp.boot), Some(Nanos::from_secs(21)));
+        // How old they were when they came, their coming does not tell, but the lane before does.
+        assert_eq!(intake.ended(), None);
+        intake.knows_ahead(Some(5));
+        assert_eq!(intake.ended(), Some(Nanos(21 * Nanos::SECOND.0 + 5)));
     }
 
     #[test]

@@ -171,8 +171,9 @@ struct Kept {
 struct Left {
     /// When the newest row was gathered: a hub may have been away since, while the lane that takes their place began.
     at: Nanos,
-    /// The same on the node's clocks.
+    /// The same on the node's clocks, and how far ours is ahead of these.
     newest: Option<Stamp>,
+    ahead: Option<u64>,
     /// Their epochs, the last one at the end.
     epochs: Vec<u64>,
 }
@@ -188,8 +189,11 @@ struct Subscribed {
 const EPOCHS_MAX: usize = 8;
 
 impl Left {
-    fn leave(&mut self, epoch: u64, newest: Option<Stamp>, ended: Nanos) {
-        (self.at, self.newest) = (ended, newest);
+    /// A lane ends. If all its rows came late, nobody knows when they were gathered, by our clock: it began after the lane before.
+    fn leave(&mut self, epoch: u64, intake: &Intake) {
+        self.at = intake.ended().unwrap_or(self.at);
+        self.newest = intake.newest().or(self.newest);
+        self.ahead = intake.ahead().or(self.ahead);
         self.epochs.retain(|&known| known != epoch);
         if self.epochs.len() == EPOCHS_MAX {
             self.epochs.remove(0);
@@ -355,6 +359,7 @@ impl ReaderEnd {
             None => self.take_kept(&key),
         };
         if let Some(left) = self.replaced(&key, offer.interest) {
+            intake.knows_ahead(left.ahead);
             // The rows of the time between came once, in the other lane.
             let until = match sink.wants_missed() {
                 true => {
@@ -472,16 +477,13 @@ impl ReaderEnd {
 
     fn leave_lane(&mut self, lane: u32) {
         let Some(followed) = self.lanes.remove(&lane) else { return };
-        let Followed { key, mut intake, heard, .. } = followed;
-        let ended = intake.ended().unwrap_or(heard);
+        let Followed { key, interest, mut intake, heard, .. } = followed;
         intake.cut();
         // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
         if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
-            self.left.entry((key.node.clone(), key.name.clone())).or_default().leave(
-                key.epoch,
-                intake.newest(),
-                ended,
-            );
+            let begun = self.subscribed.get(&interest).map_or(heard, |subscribed| subscribed.since);
+            let left = self.left.entry((key.node.clone(), key.name.clone()));
+            left.or_insert_with(|| Left { at: begun, ..Left::default() }).leave(key.epoch, &intake);
             self.kept.insert(key, Kept { intake, left: self.now });
         }
     }

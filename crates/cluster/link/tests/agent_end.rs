@@ -254,3 +254,57 @@ fn find_beat(mut bytes: &[u8]) -> Option<i64> {
     }
     None
 }
+
+#[test]
+fn an_agent_that_ends_sends_the_rows_that_wait_for_a_flush() {
+    // Ten rows a second, flushed once a second, and some that take more than may wait to be sent.
+    for rows in [7, 4_000] {
+        let now = Nanos::from_secs(10);
+        let mut agent = Agent::new(Nanos::from_millis(100), false, now);
+        agent.poll(now);
+        for step in 0..rows {
+            agent.gather(step, Nanos(now.0 + step));
+        }
+        let (mut rounds, mut decoder) = (0, khz_link::Intake::new(9));
+        let mut sink = Numbers::default();
+        loop {
+            let is_all = agent.end.flush(&mut agent.out);
+            take(&agent.out, &mut decoder, &mut sink);
+            agent.out.clear();
+            rounds += 1;
+            if is_all {
+                break;
+            }
+        }
+        assert_eq!(sink.0, (0..rows).collect::<Vec<_>>(), "each row once, in order");
+        assert!((rounds > 1) == (rows > 7), "{rounds} rounds for {rows} rows");
+    }
+}
+
+/// The numbers of rows that came.
+#[derive(Default)]
+struct Numbers(Vec<u64>);
+
+impl khz_link::RowSink for Numbers {
+    fn row(&mut self, number: u64, _: &khz_block::Decoder) {
+        self.0.push(number);
+    }
+    fn block(&mut self, _: &[u8]) {}
+    fn lost(&mut self, from: u64, to: u64) {
+        panic!("{from}..{to} are lost");
+    }
+}
+
+/// A hub takes these frames.
+fn take(mut bytes: &[u8], intake: &mut khz_link::Intake, sink: &mut Numbers) {
+    use khz_link::{Frame, frame, limits::FRAME_MAX};
+    while let Some(found) = frame::split(bytes, FRAME_MAX).expect("whole frames") {
+        match Frame::decode(found.kind, found.body).expect("a frame") {
+            Frame::Block { bytes, .. } => intake.begin(bytes, sink).expect("a block"),
+            Frame::Rows { bytes, .. } => intake.rows(bytes, sink).expect("rows"),
+            Frame::End(end) => intake.end(&end, sink).expect("an end"),
+            _ => {}
+        }
+        bytes = &bytes[found.length..];
+    }
+}

@@ -169,17 +169,22 @@ impl Coverage {
             missing += Missing { ticks: 0, ..hole };
         }
         missing.ticks += u64::try_from(ticks).unwrap_or(0);
+        let (before, after) = self.lost_at_ends();
+        for rows in [before, after].into_iter().filter(|&rows| rows > 0) {
+            missing += Missing { rows, gaps: 1, ..Missing::default() };
+        }
+        missing
+    }
+
+    /// How many rows were reported lost before the first row that is here, and after the last one.
+    fn lost_at_ends(&self) -> (u64, u64) {
         let (Some((from, to)), Some(first), Some(last)) =
             (self.reported, self.runs.first(), self.runs.last())
         else {
-            return missing;
+            return (0, 0);
         };
-        for rows in [first.from.saturating_sub(from.max(self.since)), to.saturating_sub(last.to)] {
-            if (1..=LEAP_MAX).contains(&rows) {
-                missing += Missing { rows, gaps: 1, ..Missing::default() };
-            }
-        }
-        missing
+        let sound = |rows: u64| if rows <= LEAP_MAX { rows } else { 0 };
+        (sound(first.from.saturating_sub(from.max(self.since))), sound(to.saturating_sub(last.to)))
     }
 
     /// The ranges of numbers that are missing between the first row and the last.
@@ -213,8 +218,8 @@ impl Coverage {
     /// The time from the first row to the last.
     pub fn span(&self) -> Option<Span> {
         let (first, last) = (self.runs.first()?, self.runs.last()?);
-        let (row, first) = (first.from, first.first.stamp);
-        Some(Span { row, first, last: last.last.stamp, period: last.last.period })
+        let (row, first, lost) = (first.from, first.first.stamp, self.lost_at_ends());
+        Some(Span { row, first, last: last.last.stamp, period: last.last.period, lost })
     }
 }
 
@@ -276,6 +281,8 @@ pub(crate) struct Span {
     first: Stamp,
     last: Stamp,
     period: Nanos,
+    /// Rows that were reported lost before the first one and after the last one.
+    lost: (u64, u64),
 }
 
 impl Span {
@@ -284,26 +291,33 @@ impl Span {
         (self.row, self.first, self.period)
     }
 
+    /// Rows that were reported lost after the last row.
+    pub fn lost_after(&self) -> u64 {
+        self.lost.1
+    }
+
     /// When the last row was gathered, and the time between two rows.
     pub fn end(&self) -> (Stamp, Nanos) {
         (self.last, self.period)
     }
 }
 
-/// The ticks between the epochs of one lane, given the span of each: which epoch begins after them, and where they are.
+/// What is missing between the epochs of one lane, given the span of each: which epoch begins after that, and where it is. At the ticks of
+/// rows that were reported lost the node made a row: these are none without a row.
 pub(crate) fn between_epochs<T: Copy>(mut spans: Vec<(T, Span)>) -> Vec<(T, Gap)> {
     spans.sort_by_key(|(_, span)| span.first.real());
-    let (mut gaps, mut last): (Vec<(T, Gap)>, Option<Stamp>) = (Vec::new(), None);
-    for (epoch, Span { row, first, last: end, period }) in spans {
-        if let Some(last) = last {
-            let ticks = ticks_apart(last, first, period);
-            gaps.push((epoch, Gap { before: row, rows: 0, ticks, from: last, to: first, period }));
+    let (mut gaps, mut last) = (Vec::<(T, Gap)>::new(), None::<(Stamp, u64)>);
+    for (epoch, Span { row, first, last: end, period, lost: (before, after) }) in spans {
+        if let Some((last, lost)) = last {
+            let rows = lost.saturating_add(before);
+            let ticks = ticks_apart(last, first, period).saturating_sub(rows);
+            gaps.push((epoch, Gap { before: row, rows, ticks, from: last, to: first, period }));
         }
-        if last.is_none_or(|last| last.real() < end.real()) {
-            last = Some(end);
+        if last.is_none_or(|(last, _)| last.real() < end.real()) {
+            last = Some((end, after));
         }
     }
-    gaps.retain(|(_, gap)| gap.ticks > 0);
+    gaps.retain(|(_, gap)| gap.ticks > 0 || gap.rows > 0);
     gaps
 }
 
@@ -312,10 +326,10 @@ impl Gap {
     pub(crate) fn is_silence(&self) -> bool {
         let passed = self.to.real().since(self.from.real());
         is_silence(i64::try_from(self.ticks).unwrap_or(0), self.period)
-            && is_long(passed, self.period.0, self.period.0)
+            && is_long(passed, self.period.0.saturating_mul(self.rows.saturating_add(1)), self.period.0)
     }
 
-    /// What is missing where the node made no row.
+    /// The ticks of a gap between two epochs: its rows are missing in one of these.
     pub(crate) fn as_missing(&self) -> Missing {
         Missing { rows: 0, gaps: 0, ticks: self.ticks, silences: self.is_silence().into() }
     }
@@ -442,7 +456,8 @@ mod tests {
     #[test]
     fn between_two_epochs_the_clock_gives_the_missed_ticks() {
         let at = |tick: u64| Stamp { boot: Nanos(tick * PERIOD), real_offset: 0 };
-        let span = |from, to| ((), Span { row: from, first: at(from), last: at(to), period: Nanos(PERIOD) });
+        let (period, none) = (Nanos(PERIOD), (0, 0));
+        let span = |from, to| ((), Span { row: from, first: at(from), last: at(to), period, lost: none });
         let between_epochs = |spans: Vec<((), Span)>| {
             let mut sum = Missing::default();
             between_epochs(spans).into_iter().for_each(|(_, gap)| sum += gap.as_missing());
@@ -452,6 +467,23 @@ mod tests {
         assert_eq!(between_epochs(vec![span(150, 190), span(0, 9)]), missing(0, 0, 140, 1));
         assert_eq!(between_epochs(vec![span(0, 90), span(10, 19), span(92, 99)]), missing(0, 0, 1, 0));
     }
+
+    #[test]
+    fn rows_that_are_reported_lost_between_two_epochs_are_missing_rows_and_no_ticks_without_a_row() {
+        // Of the first epoch the last three rows are lost, of the second one the first two; between them the node was away for 100 ticks.
+        let mut first = coverage((0..10).map(|n| (n, n)));
+        first.lost(10, 13);
+        let mut second = coverage((2..10).map(|n| (n, n + 113)));
+        second.lost(0, 2);
+        let spans = [&first, &second].map(|one| ((), one.span().expect("rows")));
+        let gaps = between_epochs(spans.to_vec());
+        assert_eq!(gaps.iter().map(|(_, gap)| (gap.rows, gap.ticks)).collect::<Vec<_>>(), [(5, 100)]);
+        let mut sum = first.missing();
+        sum += second.missing();
+        sum += gaps[0].1.as_missing();
+        assert_eq!(sum, missing(5, 2, 100, 1));
+    }
+
     #[test]
     fn a_row_that_is_only_late_at_the_end_is_no_silence() {
         let ticks =

@@ -304,15 +304,17 @@ impl Recorder {
     /// row came while it was made are left out: nobody knows their clocks.
     fn silences_at_end(&self, last_row: impl Fn(&Lane) -> Option<(Nanos, Nanos)>) -> BTreeMap<&str, Tail> {
         let Some(end) = self.end else { return BTreeMap::new() };
-        let mut newest: BTreeMap<&str, (i128, Nanos)> = BTreeMap::new();
+        let mut newest: BTreeMap<&str, (i128, Nanos, u64)> = BTreeMap::new();
         for lane in self.all_lanes() {
             let Some((ahead, (boot, period))) = lane.ahead.zip(last_row(lane)) else { continue };
-            let at = (i128::from(boot.0) + ahead, period);
+            // Rows that are lost after the last one are missing rows, and no ticks without a row.
+            let lost = lane.coverage.span().map_or(0, |span| span.lost_after());
+            let at = (i128::from(boot.0) + ahead, period, lost);
             newest.entry(&lane.node).and_modify(|known| *known = at.max(*known)).or_insert(at);
         }
-        let tail = |(node, (at, period))| {
+        let tail = |(node, (at, period, lost))| {
             let passed = Nanos(u64::try_from(i128::from(end.0) - at).ok()?);
-            Some((node, Tail { passed, ticks: ticks_to_end(passed, period)? }))
+            Some((node, Tail { passed, ticks: ticks_to_end(passed, period)?.saturating_sub(lost) }))
         };
         newest.into_iter().filter_map(tail).collect()
     }

@@ -64,7 +64,7 @@ impl Survey {
             spans.entry((&lane.node, &lane.name)).or_default().extend(span);
         }
         let silences: Vec<_> = spans.into_values().flat_map(between_epochs).collect();
-        for (place, gap) in silences.into_iter().filter(|(_, gap)| gap.is_silence()) {
+        for (place, gap) in silences.into_iter().filter(|(_, gap)| gap.is_silence() || gap.rows > 0) {
             self.lanes[place].since_before = Some(gap);
         }
     }

@@ -40,6 +40,7 @@ mod refused;
 mod remote_read;
 mod remote_write;
 mod remote_write_tls;
+mod restarts_above;
 mod ring;
 mod ring_place;
 mod roles;

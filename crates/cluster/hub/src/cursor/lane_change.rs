@@ -15,11 +15,11 @@ impl Cursor {
         let mut stands_in = self.lane.is_some_and(|served| served.stands_in);
         let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
             None if self.is_of_channel() => None,
-            None => base(),
+            None => self.former_due(node).or_else(base),
             Some(Some(subscription)) if subscription.is_refused() && self.is_of_channel() => None,
             Some(Some(subscription)) if subscription.is_refused() => {
                 stands_in = node.link().link().is_some_and(Link::is_through_hub);
-                base()
+                self.former_due(node).or_else(base)
             }
             // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
             // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
@@ -42,6 +42,9 @@ impl Cursor {
         let shared = self.node.clone();
         let mut node = shared.lock();
         self.subscribe_as_needed(&mut node);
+        if self.has_rest_of_former(&node) {
+            return true;
+        }
         let wanted = self.lane_of(&node);
         match (&mut self.lane, wanted) {
             (Some(present), Some(wanted)) if present.is(&wanted) => {
@@ -55,12 +58,13 @@ impl Cursor {
             return true;
         }
         let before = self.lane;
-        // A lane with the same rows may bring what is missing: its reader asks for that.
-        let is_same = |served: &ServedLane| wanted.is_some_and(|wanted| wanted.epoch() == served.epoch());
-        let goes_on = self.numbers == Numbers::Nodes && before.as_ref().is_some_and(is_same);
-        let (rest, expected) = (self.rest_of(&node), self.expected);
-        let missing = self.leave_lane(&mut node).filter(|_| !goes_on);
+        let (rest, lost) = match before.filter(|served| !self.goes_on_elsewhere(&node, served, wanted)) {
+            Some(served) => (self.rest_of(&node), self.never_come(&node, &served)),
+            None => (Vec::new(), Vec::new()),
+        };
+        let missing = self.leave_lane(&mut node);
         self.lane = wanted;
+        self.offers_lane();
         let mut gap = 0;
         let first = wanted.and_then(|served| self.first_of_channel(&node, served.id));
         if let Some((served, lane)) = wanted.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) {
@@ -84,7 +88,8 @@ impl Cursor {
             for (block, rows) in rest {
                 self.late_rows(served, &mut missing, &block, rows, take);
             }
-            missing.end(expected).into_iter().for_each(|(from, to)| take(Event::Lost(from, to)));
+            let lost = lost.into_iter().flat_map(|(from, to)| missing.holes(from, to));
+            lost.for_each(|(from, to)| take(Event::Lost(from, to)));
         }
         if before.is_some() {
             match self.numbers {
@@ -108,7 +113,7 @@ impl Cursor {
     }
 
     /// True if rows of the present lane wait to be handed out.
-    fn has_more(&self, node: &Node) -> bool {
+    pub(super) fn has_more(&self, node: &Node) -> bool {
         let lane = self.lane.and_then(|served| node.lanes().get_or_former(served.id));
         lane.is_some_and(|lane| !lane.is_read(&self.place))
     }

@@ -63,9 +63,14 @@ impl Missing {
         self.done_at = None;
     }
 
-    /// The lane is over: rows missing before this number will not come.
-    pub fn end(&self, expected: u64) -> Vec<(u64, u64)> {
-        self.settled.holes(self.from, expected)
+    /// How many rows were handed out, are lost, or were here before.
+    pub fn settled(&self) -> u64 {
+        self.settled.rows()
+    }
+
+    /// The rows missing among these.
+    pub fn holes(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        self.settled.holes(from.max(self.from), to)
     }
 }
 
@@ -79,8 +84,12 @@ struct Work {
     asks_before: u64,
     /// The node can be asked for rows.
     can_ask: bool,
-    /// The lane is over: what is not here does not come.
+    /// The lane is over: what is not here does not come in it.
     is_over: bool,
+    /// The lane is over, and no other one has its rows: the first row of a number that is here stands for it.
+    is_final: bool,
+    /// It ends after some bytes.
+    is_limited: bool,
     blocks: Vec<Rows>,
     /// Rows of the node that will not come, in order.
     lost: Vec<(u64, u64)>,
@@ -94,13 +103,14 @@ impl Cursor {
     pub(super) fn read_late(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
         let (Some(served), Some(missing)) = (self.lane, &self.missing) else { return true };
         let expected = self.expected;
-        let holes = missing.settled.holes(missing.from, expected);
+        let holes = missing.holes(0, expected);
         if holes.is_empty() {
             return true;
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
-        if missing.waits_for_row && waits_for_row(&mut node, served.id) {
+        let is_over = node.lanes().get(served.id).is_none();
+        if missing.waits_for_row && !is_over && waits_for_row(&mut node, served.id) {
             return true;
         }
         let Some(lane) =
@@ -110,7 +120,9 @@ impl Cursor {
         };
         let changes = lane.late.changes;
         let every = served.every;
+        let is_final = is_over && self.is_final(&node, served);
         let mut work = Work::new(every, missing.asks_before, node.can_resend());
+        (work.is_limited, work.is_over, work.is_final) = (true, is_over, is_final);
         for (from, to) in holes {
             if work.until.is_none() {
                 work.take(lane, from * every, to * every);
@@ -129,7 +141,7 @@ impl Cursor {
         for (from, to) in work.lost {
             // A reader's number stands for `every` rows of the node: it is lost when all of these are.
             let (from, to) = (from.div_ceil(every), to / every);
-            for (from, to) in missing.settled.holes(from.max(missing.from), to.max(missing.from)) {
+            for (from, to) in missing.holes(from, to) {
                 missing.settle(from, to, take);
                 take(Event::Lost(from, to));
             }
@@ -141,13 +153,16 @@ impl Cursor {
 
     /// Of numbers that wait for their first row in a lane that is over: the rows that are here. All others were handed out.
     pub(super) fn rest_of(&self, node: &Node) -> Vec<Rows> {
+        let is_thinned = self.lane.is_some_and(|served| served.every > 1);
+        if is_thinned { self.missing_here(node, true) } else { Vec::new() }
+    }
+
+    /// The rows of a lane that is over which are here, and were not handed out.
+    pub(super) fn missing_here(&self, node: &Node, is_final: bool) -> Vec<Rows> {
         let lane = self.lane.and_then(|served| Some((served.every, node.lanes().get_or_former(served.id)?)));
-        let (Some(missing), Some((every, lane))) = (&self.missing, lane.filter(|&(every, _)| every > 1))
-        else {
-            return Vec::new();
-        };
-        let mut work = Work { is_over: true, ..Work::new(every, missing.asks_before, false) };
-        for (from, to) in missing.settled.holes(missing.from, self.expected) {
+        let (Some(missing), Some((every, lane))) = (&self.missing, lane) else { return Vec::new() };
+        let mut work = Work { is_over: true, is_final, ..Work::new(every, missing.asks_before, false) };
+        for (from, to) in missing.holes(0, self.expected) {
             work.take(lane, from * every, to * every);
         }
         work.blocks
@@ -200,7 +215,8 @@ fn waits_for_row(node: &mut Node, lane: u64) -> bool {
 impl Work {
     fn new(every: u64, asks_before: u64, can_ask: bool) -> Self {
         let (blocks, lost, again) = (Vec::new(), Vec::new(), Vec::new());
-        Work { every, asks_before, can_ask, is_over: false, blocks, lost, again, until: None }
+        let (is_over, is_final, is_limited) = Default::default();
+        Work { every, asks_before, can_ask, is_over, is_final, is_limited, blocks, lost, again, until: None }
     }
 
     /// Notes what to do about these rows of the node.
@@ -210,7 +226,7 @@ impl Work {
             let (parts, until) = lane.parts(at, to, BYTES_A_READ);
             parts.into_iter().for_each(|part| self.part(part, lane.alive));
             // Rows that only wait for others are no work.
-            if until < to && !self.blocks.is_empty() && !self.is_over {
+            if until < to && !self.blocks.is_empty() && self.is_limited {
                 self.until = Some(until);
                 return;
             }
@@ -226,6 +242,8 @@ impl Work {
                     self.blocks.push((block, from..to));
                 }
             }
+            // What is lost in it may be in another lane with the same rows: who leaves it knows.
+            Part::Lost(..) if self.is_over => {}
             Part::Lost(from, to) => self.lose(from, to),
             // The node cannot be asked now; the lane changes when it can.
             Part::Gone(..) | Part::Never(..) if !is_alive || self.is_over => {}
@@ -248,7 +266,7 @@ impl Work {
     fn first_due(&self, row: u64) -> u64 {
         let first = row / self.every * self.every;
         let is_lost = || self.lost.iter().any(|&(from, to)| from <= first && row <= to);
-        let is_due = first == row || self.is_over || is_lost();
+        let is_due = first == row || self.is_final || is_lost();
         if is_due { row } else { first.saturating_add(self.every) }
     }
 

@@ -66,6 +66,11 @@ impl Late {
         }
     }
 
+    /// True if late blocks are here.
+    pub fn has_blocks(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+
     /// These rows came with the newest block, or late when no reader wanted late rows: they are not under way any more.
     /// A reader that is missing them finds them in their block, or asks again.
     pub fn came(&mut self, from: u64, to: u64) {
@@ -147,7 +152,12 @@ impl Late {
     /// Drops what readers have had time to fetch.
     pub fn keep_house(&mut self, now: Nanos, has_readers: bool) {
         if !has_readers {
-            (self.blocks, self.bytes, self.again) = (VecDeque::new(), 0, Ranges::default());
+            self.again = Ranges::default();
+            let is_old = |(came, _): &&(Nanos, Block)| now.since(*came) > LATE_KEPT;
+            while let Some((_, block)) = self.blocks.front().filter(is_old) {
+                self.bytes -= block.bytes.len();
+                self.blocks.pop_front();
+            }
         }
         while self.blocks.front().is_some_and(|(came, _)| now.since(*came) > LATE_KEPT) {
             self.give_up_oldest();

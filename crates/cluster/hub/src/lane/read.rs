@@ -153,6 +153,12 @@ impl Lane {
         Some((first, self.newest()?.real().max(first)))
     }
 
+    /// The place after everything that is here.
+    pub fn leave(&self) -> Place {
+        let offset = self.open.as_ref().map_or(0, |open| open.bytes.len());
+        Place { offset, ..self.join() }
+    }
+
     /// The present block as it is, if it has rows.
     pub(super) fn open_block(&self) -> Option<Block> {
         let open = self.open.as_ref().filter(|open| open.scanner.rows() > 0)?;

@@ -13,8 +13,9 @@ use crate::schemas::Schema;
 /// The lane that every node sends always.
 pub(crate) const BASE: &str = "base";
 
-/// Former epochs of lanes that are kept for their history.
-const FORMER_LANES_MAX: usize = 4;
+/// Former epochs of lanes that are kept: for their history, and until readers of every row have them. A base lane that comes through a
+/// hub below and then from the node itself has two epochs, so these are those of four starts at least.
+const FORMER_LANES_MAX: usize = 8;
 
 /// All lanes of one node.
 #[derive(Debug, Default)]
@@ -128,20 +129,12 @@ impl Lanes {
                 self.set_number(number, id);
                 return Some(id);
             }
-            let mut former = self.present.remove(at);
-            former.hand_over(Nanos(0), clock::boot());
             // The lane goes on counting under its name.
-            before = Counted::of_former(&former);
+            before = Counted::of_former(lane);
             // Of channels, readers have got the rows between in the other lane.
             let is_it = |lane: &Lane| lane.name == BASE && name == BASE && lane.epoch == epoch;
             let back = self.former.iter().position(is_it).map(|at| self.former.remove(at));
-            if former.recent_bytes > 0 || former.readers > 0 || former.name == BASE && former.has_rows() {
-                self.former.push(former);
-                if self.former.len() > FORMER_LANES_MAX {
-                    let bare = |lane: &Lane| lane.recent_bytes == 0 && lane.readers == 0;
-                    self.former.remove(self.former.iter().position(bare).unwrap_or(0));
-                }
-            }
+            self.set_aside(at);
             if let Some(mut lane) = back {
                 lane.goes_on_after(before);
                 lane.set_period(period);
@@ -162,21 +155,69 @@ impl Lanes {
         Some(self.made)
     }
 
-    /// The base lane of this epoch, for rows that come late, whoever speaks for the node now. A node that has none gets one. Of a former
-    /// epoch only rows of a time are missing that the present one does not have: those from before it, and those after it, if the hub
-    /// that speaks for the node has not noticed so far that the node is elsewhere. Returns its id.
+    /// The epoch of a present lane is over: the lane is kept for its history, and for readers that do not have all of it.
+    fn set_aside(&mut self, at: usize) {
+        let mut lane = self.present.remove(at);
+        lane.hand_over(Nanos(0), clock::boot());
+        if lane.recent_bytes > 0 || lane.readers > 0 || lane.name == BASE && lane.has_rows() {
+            self.keep_former(self.former.len(), lane);
+        }
+    }
+
+    /// Keeps a lane of a former epoch at this place among them. If they are too many, one goes: the oldest, if all of them have a past or
+    /// readers.
+    fn keep_former(&mut self, at: usize, lane: Lane) {
+        self.former.insert(at, lane);
+        if self.former.len() > FORMER_LANES_MAX {
+            let bare = |lane: &Lane| lane.recent_bytes == 0 && lane.readers == 0;
+            self.former.remove(self.former.iter().position(bare).unwrap_or(0));
+        }
+    }
+
+    /// The base lane of this epoch, for rows that come late, whoever speaks for the node now. Of a former epoch only rows of a time are
+    /// missing that the present one does not have: those from before it, and those after it, if the hub that speaks for the node has not
+    /// noticed so far that the node is elsewhere. A node that has no lane of this epoch gets one, unless another epoch has that time.
+    /// Returns its id.
     pub fn take_late(&mut self, epoch: u64, period: Nanos, stamp: Stamp) -> Option<u64> {
-        let Some(base) = self.base() else {
-            self.made += 1;
-            let mut lane = Lane::new(BASE, epoch, period);
-            lane.id = self.made;
-            self.present.push(lane);
-            return Some(self.made);
-        };
-        let is_beside =
-            || base.span().is_some_and(|(first, last)| stamp.real() < first || last < stamp.real());
-        let id = self.base_of(epoch).map(|lane| lane.id)?;
-        (id == base.id || is_beside()).then_some(id)
+        let at = stamp.real();
+        let has_time = |lane: &Lane| lane.times().is_some_and(|(first, last)| (first..=last).contains(&at));
+        let base = self.base();
+        if let Some(known) = self.base_of(epoch) {
+            let is_present = base.is_some_and(|base| base.id == known.id);
+            return (is_present || !base.is_some_and(has_time)).then_some(known.id);
+        }
+        if self.all().any(|lane| lane.name == BASE && has_time(lane)) {
+            return None;
+        }
+        // It is the newest epoch, unless a younger one has rows, or is about to.
+        let is_older = base.is_some_and(|base| base.times().map_or(base.alive, |(first, _)| at < first));
+        let before = base.map_or_else(Counted::default, Counted::of_former);
+        self.made += 1;
+        let id = self.made;
+        if is_older {
+            let is_younger = |lane: &Lane| lane.times().is_some_and(|(first, _)| at < first);
+            let place = self.former.iter().position(is_younger).unwrap_or(self.former.len());
+            let mut lane = Lane::fed(BASE, epoch, period, Counted::default());
+            lane.id = id;
+            self.keep_former(place, lane);
+            return self.base_of(epoch).map(|lane| lane.id);
+        }
+        if let Some(at) = self.present.iter().position(|lane| lane.name == BASE) {
+            self.set_aside(at);
+        }
+        let mut lane = Lane::fed(BASE, epoch, period, before);
+        lane.id = id;
+        self.present.push(lane);
+        Some(id)
+    }
+
+    /// Rows have come late of a lane: the present one counts those of former epochs, too.
+    pub fn came_late(&mut self, id: u64, rows: u64) {
+        if self.get(id).is_none()
+            && let Some(base) = self.present.iter_mut().find(|lane| lane.name == BASE)
+        {
+            base.counts_for_former(rows);
+        }
     }
 
     /// A lane has one number, and a number one lane. Numbers of lanes that are gone go with them.

@@ -341,7 +341,7 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
     let mut peer = Peer::new();
     peer.connect(1);
     let mut ids = Vec::new();
-    for epoch in 1..=7 {
+    for epoch in 1..=11 {
         let id = peer.node.lanes_mut().offered(3, BASE, epoch, Nanos::SECOND).expect("room for a lane");
         let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         assert_eq!((lane.epoch, lane.rows(), lane.lost()), (epoch, 4 * (epoch - 1), 7 * (epoch - 1)));
@@ -365,8 +365,8 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
     let known: Vec<bool> = ids.iter().map(|&id| peer.node.lanes().get_or_former(id).is_some()).collect();
     assert_eq!(
         known,
-        [false, true, true, true, false, true, true],
-        "of the former ones the latest four with a past"
+        [false, true, true, true, false, true, true, true, true, true, true],
+        "of the former ones the latest eight with a past"
     );
     assert_eq!(
         (
@@ -374,10 +374,10 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
             peer.node.lanes().present().len(),
             peer.node.lanes().history_lanes()
         ),
-        (false, 1, 5)
+        (false, 1, 9)
     );
     let counted = peer.node.lanes().counted();
-    assert_eq!((counted.rows, counted.lost, counted.late), (28, 44, 7));
+    assert_eq!((counted.rows, counted.lost, counted.late), (44, 72, 11));
 }
 
 #[test]

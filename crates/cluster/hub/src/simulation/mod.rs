@@ -12,7 +12,7 @@ pub(crate) mod random;
 mod rates;
 mod reader;
 mod recorder;
-mod store;
+pub(crate) mod store;
 mod tape;
 pub(crate) mod trace;
 mod wire;
@@ -187,7 +187,7 @@ fn recordings_have_each_row_of_their_rate_once_wherever_node_and_recorder_go() {
 }
 
 #[test]
-fn recordings_over_changes_of_the_base_rate_have_no_row_twice_and_all_of_the_last_epoch() {
+fn hubs_above_and_recordings_have_each_row_of_every_epoch_once_while_base_rates_change() {
     for trouble in [Trouble::None, Trouble::Breaks] {
         let mut rows = 0;
         for seed in seeds(RECORDED_SEEDS) {
@@ -198,6 +198,20 @@ fn recordings_over_changes_of_the_base_rate_have_no_row_twice_and_all_of_the_las
         println!("{trouble:?}: {rows} rows");
         assert!(rows > 0);
     }
+}
+
+#[test]
+fn the_logs_of_hubs_above_have_each_row_of_every_epoch_while_base_rates_change() {
+    let mut rows = 0;
+    for seed in seeds(STORED_SEEDS) {
+        for trouble in [Trouble::None, Trouble::Breaks] {
+            let mut world = World::tree(seed, trouble);
+            world.store(ByteSize(256 << 20));
+            world.change_rates();
+            rows += live(world).recorded;
+        }
+    }
+    assert!(rows > 0);
 }
 
 #[test]

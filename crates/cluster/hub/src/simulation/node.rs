@@ -138,6 +138,11 @@ impl Node {
         }
     }
 
+    /// Its base lane now.
+    pub fn base(&self) -> Made {
+        Made::of(&self.writers[BASE])
+    }
+
     /// Every lane that it ever had.
     pub fn made(&self) -> &[Made] {
         &self.made

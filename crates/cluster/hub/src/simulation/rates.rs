@@ -1,16 +1,19 @@
 //! Nodes that are killed and start again with other base rates, several times, while recorders at many rates go from hub to hub or
 //! stay at one. Each such start begins another epoch. Whatever happens, a recording has no row twice and none out of order, each row has
-//! the number that belongs to its time, and of the last epoch no row is missing.
+//! the number that belongs to its time, and no row is missing: of the last epoch none, and of each epoch before none that the node's hub
+//! had. The same holds for the memory and the logs of the hubs above.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use khz_model::{Nanos, NodeName};
 
 use super::node::Made;
 use super::random::Random;
 use super::recorder::{Recorded, Recorder};
+use super::store::times;
 use super::world::{Agent, HUBS_OF_NODES, LEAF, ROOT, SIDE, TOP, World};
 use crate::cursor::{every, thinned};
+use crate::node::BASE;
 
 /// Base rates, Hz.
 const BASES: [u64; 4] = [1, 2, 5, 10];
@@ -19,7 +22,37 @@ const BASES: [u64; 4] = [1, 2, 5, 10];
 const RECORDED: [u64; 6] = [1, 2, 4, 5, 10, 20];
 
 /// A killed agent starts again after at most this long, ns.
-const AWAY_MAX: u64 = 1_500_000_000;
+const AWAY_MAX: u64 = 3_000_000_000;
+
+/// Epochs before the last one that hubs remember in any case: at the root each may have two lanes, of eight.
+const REMEMBERED: usize = 3;
+
+/// Lanes that are offered to a recorder within two seconds after it has subscribed begin there.
+const BEGINS: Nanos = Nanos::from_millis(2_300);
+
+/// What a hub had of an epoch of a node when the next one began: the node sends no more of it.
+pub struct Witness {
+    node: NodeName,
+    made: Made,
+    hub: usize,
+    /// When the rows were gathered.
+    times: BTreeSet<Nanos>,
+}
+
+impl Witness {
+    /// For each row that a reader gets, where one row of so many comes: between which times it was gathered, the last not included.
+    fn rows(&self, every: u64) -> BTreeSet<(Nanos, Nanos)> {
+        let (first, length) = (self.made.first.0, every * self.made.period.0);
+        let begin = |time: &Nanos| first + (time.0 - first) / length * length;
+        self.times.iter().map(begin).map(|begin| (Nanos(begin), Nanos(begin + length))).collect()
+    }
+
+    /// The rows of which `times` has none.
+    fn lacking(&self, every: u64, since: Nanos, times: &BTreeSet<Nanos>) -> Vec<(Nanos, Nanos)> {
+        let has = |&(from, to): &(Nanos, Nanos)| times.range(from..to).next().is_some();
+        self.rows(every).into_iter().filter(|row| row.0 >= since && !has(row)).collect()
+    }
+}
 
 impl World {
     /// From here on nodes are started again with other base rates, and readers record at many rates.
@@ -35,7 +68,98 @@ impl World {
         for (number, hub) in [LEAF, SIDE, ROOT, TOP].into_iter().enumerate() {
             self.recorders.push(Recorder::staying(hub, period(random), 60 + number as u8, self.now));
         }
+        for (number, hub) in [ROOT, TOP].into_iter().enumerate() {
+            self.recorders.push(Recorder::staying(hub, Nanos::SECOND, 64 + number as u8, self.now));
+        }
+        self.above.iter_mut().for_each(|above| above.reader.lists = true);
         self.rates = Some(random.clone());
+    }
+
+    /// A node's next epoch begins: what its hubs have of the one before.
+    pub(super) fn bear_witness(&mut self, at: usize) {
+        let (name, made) =
+            (NodeName::new(&self.agents[at].node.name).expect("a name"), self.agents[at].node.base());
+        for hub in HUBS_OF_NODES {
+            let Some(node) = self.hubs[hub].cluster.node(&name) else { continue };
+            let node = node.lock();
+            let Some(lane) = node.lanes().base_of(made.epoch) else { continue };
+            let blocks = lane.blocks_since(Nanos(0));
+            let times = blocks.iter().flat_map(|block| times(&block.bytes)).collect();
+            self.witnesses.push(Witness { node: name.clone(), made, hub, times });
+        }
+    }
+
+    /// What of a node's epochs before the last one must be known: what a hub had that was not killed since.
+    fn witnesses_of(&self, agent: &Agent) -> impl Iterator<Item = &Witness> {
+        let is_known = |witness: &&Witness| {
+            let mut killed = self.killed.iter();
+            !killed.any(|&(hub, at)| hub == witness.hub && at >= witness.made.first)
+        };
+        let name = agent.node.name.clone();
+        self.witnesses.iter().filter(move |witness| witness.node.as_str() == &*name).filter(is_known)
+    }
+
+    /// The hubs above have every row of every epoch that a hub below had.
+    fn judge_epochs_above(&self, agent: &Agent) {
+        let name = NodeName::new(&agent.node.name).expect("a name");
+        let mut epochs: Vec<u64> = self.witnesses_of(agent).map(|witness| witness.made.epoch).collect();
+        epochs.dedup();
+        let remembered = epochs.split_off(epochs.len().saturating_sub(REMEMBERED));
+        for hub in [ROOT, TOP] {
+            let cluster = &self.hubs[hub].cluster;
+            let memory: BTreeSet<Nanos> = {
+                let node = cluster.node(&name).unwrap_or_else(|| panic!("hub {hub} knows no {name}"));
+                let node = node.lock();
+                let bases = node.lanes().all().filter(|lane| lane.name == BASE);
+                let blocks: Vec<_> = bases.flat_map(|lane| lane.blocks_since(Nanos(0))).collect();
+                blocks.iter().flat_map(|block| times(&block.bytes)).collect()
+            };
+            let store = self.hubs[hub].store.as_ref();
+            let stored = store.map(|store| store.times(&name, cluster.open_blocks(&name)));
+            for witness in self.witnesses_of(agent).filter(|witness| witness.hub != hub) {
+                let every = every(Nanos::SECOND, witness.made.period);
+                let what = format!(
+                    "{:?}: {name} at hub {hub}: what hub {} had of {:?}",
+                    self.trouble, witness.hub, witness.made
+                );
+                if cluster.keeps_history() && remembered.contains(&witness.made.epoch) {
+                    assert_eq!(witness.lacking(every, Nanos(0), &memory), [], "{what}");
+                }
+                if let Some(stored) = &stored {
+                    assert_eq!(witness.lacking(every, Nanos(0), stored), [], "stored: {what}");
+                }
+            }
+        }
+    }
+
+    /// A recorder that stays at a hub has every row of every epoch that the node's hub had, if those are the rows of its rate.
+    fn judge_epochs_recorded(&self, agent: &Agent, recorder: &Recorder, came: &BTreeSet<Nanos>, what: &str) {
+        if recorder.moves || self.killed.iter().any(|&(hub, _)| hub == recorder.hub) {
+            return;
+        }
+        for witness in self.witnesses_of(agent) {
+            let is_above = match recorder.hub {
+                TOP => true,
+                ROOT => recorder.period >= Nanos::SECOND,
+                hub => hub == witness.hub,
+            };
+            if !is_above || recorder.period < witness.made.period {
+                continue;
+            }
+            let period =
+                if recorder.hub == TOP { recorder.period.max(Nanos::SECOND) } else { recorder.period };
+            let every = every(period, witness.made.period);
+            let since = Nanos(recorder.begun.0 + BEGINS.0);
+            let lacking = witness.lacking(every, since, came);
+            assert_eq!(
+                lacking,
+                [],
+                "{:?}: {what}: what hub {} had of {:?}",
+                self.trouble,
+                witness.hub,
+                witness.made
+            );
+        }
     }
 
     /// A node is killed, and starts again a moment later.
@@ -43,7 +167,7 @@ impl World {
         let at = random.below(self.agents.len() as u64) as usize;
         let base = Nanos(Nanos::SECOND.0 / BASES[random.below(BASES.len() as u64) as usize]);
         let agent = &mut self.agents[at];
-        if agent.starts_at.is_some() || base == khz_link::Lane::period(&agent.node.writers[0].lane) {
+        if agent.starts_at.is_some() {
             return;
         }
         if let Some(end) = agent.end.take() {
@@ -59,6 +183,7 @@ impl World {
     /// What all recorders have of a node. Tells how many rows.
     pub(super) fn judge_rates(&self, agent: &Agent) -> u64 {
         self.judge_hubs_above(agent);
+        self.judge_epochs_above(agent);
         self.recorders.iter().map(|recorder| self.judge_rates_of(agent, recorder)).sum()
     }
 
@@ -119,7 +244,9 @@ impl World {
                 "{what}: other rows came beside row {row} of {made:?} of {time:?}, one of {every}"
             );
         }
+        let times = came.keys().copied().collect();
         self.judge_last(agent, recorder, &lanes, &what);
+        self.judge_epochs_recorded(agent, recorder, &times, &what);
         came.len() as u64
     }
 

@@ -41,6 +41,8 @@ pub struct Reader<R: khz_follow::Reader> {
     pub interests: Vec<Interest>,
     /// The version of the link that it speaks.
     pub version: u8,
+    /// It wants the list of nodes.
+    pub lists: bool,
     name: String,
     reader_end: ReaderEnd,
     said: HashSet<u32>,
@@ -69,6 +71,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
             hub,
             interests: Vec::new(),
             version: VERSION,
+            lists: false,
             name,
             reader_end: ReaderEnd::new(Arc::new(identity), now),
             said: HashSet::new(),
@@ -164,6 +167,9 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         if self.reader_end.is_welcome() {
             if !std::mem::replace(&mut self.is_up, true) {
                 self.follower.up(self.reader_end.hub());
+                if self.lists {
+                    self.reader_end.roster(true, &mut self.out);
+                }
             }
             self.say();
         }

@@ -19,8 +19,9 @@ pub struct Stored {
     log: Option<Log>,
     /// Sealed segments become columns. The rows of a block that is open then are stored in parts.
     pub removes: bool,
-    /// Rows of segments that were removed.
+    /// Rows of segments that were removed, and when these were gathered.
     columns: Rows,
+    column_times: BTreeMap<NodeName, BTreeSet<Nanos>>,
 }
 
 /// The rows of each node, and how often each came.
@@ -35,7 +36,7 @@ impl Stored {
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = place.join(format!("khz-hub-simulation-{}-{number}", std::process::id()));
-        Stored { folder, log: None, removes, columns: Rows::new() }
+        Stored { folder, log: None, removes, columns: Rows::new(), column_times: BTreeMap::new() }
     }
 
     /// The hub starts.
@@ -66,6 +67,8 @@ impl Stored {
             let blocks = view.blocks(&node, Some(oldest), Nanos(0), Nanos(u64::MAX), &mut damage);
             assert!(damage.is_empty(), "{damage:?}");
             add(&mut self.columns, &node, &blocks);
+            let times = blocks.iter().flat_map(|block| times(&block.bytes));
+            self.column_times.entry(node).or_default().extend(times);
         }
         log.remove(oldest).expect("a sealed segment");
     }
@@ -86,6 +89,28 @@ impl Stored {
         add(&mut rows, node, &blocks);
         rows.remove(node).unwrap_or_default()
     }
+}
+
+/// The rows of all epochs.
+impl Stored {
+    /// When each row of a node was gathered that is stored, whatever its epoch.
+    pub fn times(&self, node: &NodeName, open: Option<LoggedBlock>) -> BTreeSet<Nanos> {
+        let (mut damage, view) = (Vec::new(), self.log.as_ref().expect("a log").view());
+        let blocks = view.blocks(node, None, Nanos(0), Nanos(u64::MAX), &mut damage);
+        assert!(damage.is_empty(), "{damage:?}");
+        let stored = blocks.iter().chain(&open).flat_map(|block| times(&block.bytes));
+        stored.chain(self.column_times.get(node).into_iter().flatten().copied()).collect()
+    }
+}
+
+/// When each row of a block was gathered.
+pub fn times(mut bytes: &[u8]) -> Vec<Nanos> {
+    let (mut decoder, mut times) = (Decoder::new(), Vec::new());
+    while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(bytes) {
+        bytes = &bytes[length..];
+        times.extend(matches!(step, Step::Row(_)).then(|| decoder.stamp().boot));
+    }
+    times
 }
 
 impl Drop for Stored {

@@ -13,6 +13,7 @@ use super::judge::{Judge, SharedFaults};
 use super::keeper::Keeper;
 use super::node::Node;
 use super::random::Random;
+use super::rates::Witness;
 use super::reader::Reader;
 use super::recorder::{Recorded, Recorder};
 use super::store::{Stored, numbers};
@@ -21,7 +22,7 @@ use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
 use crate::cursor::{every, thinned};
-use crate::limits::GENERATIONS_MAX;
+use crate::limits::{GAP_WAIT, GENERATIONS_MAX};
 use crate::node::BASE;
 use crate::query::HubQuery;
 use crate::source::{self, Asked, NodesBelow};
@@ -65,8 +66,8 @@ pub(super) struct Agent {
 }
 
 /// A hub as a reader of another one.
-struct Above {
-    reader: Reader<NodesBelow>,
+pub(super) struct Above {
+    pub(super) reader: Reader<NodesBelow>,
     /// The channels that the hub below was asked for.
     asked: Asked,
     /// The hub above; the one below is the reader's.
@@ -102,8 +103,12 @@ pub struct World {
     moves: Random,
     /// When nodes are started again with other base rates; `None`: never.
     pub(super) rates: Option<Random>,
+    /// What the hubs had of epochs that are over.
+    pub(super) witnesses: Vec<Witness>,
+    /// When hubs were killed.
+    pub(super) killed: Vec<(usize, Nanos)>,
     /// The hubs above, those further down first.
-    above: Vec<Above>,
+    pub(super) above: Vec<Above>,
     /// Until when hubs stand still.
     frozen: Vec<Nanos>,
     pub(super) faults: SharedFaults,
@@ -192,6 +197,8 @@ impl World {
             recorders: Vec::new(),
             moves: Random::new(seed ^ 0x4EC0),
             rates: None,
+            witnesses: Vec::new(),
+            killed: Vec::new(),
             above: Vec::new(),
             faults,
             metrics,
@@ -431,11 +438,12 @@ impl World {
     }
 
     fn agent_turn(&mut self, at: usize) {
-        let (now, wall, random) = (self.now, self.now.0 as i64, &mut self.random);
-        let agent = &mut self.agents[at];
-        if let Some((_, base)) = agent.starts_at.take_if(|(due, _)| *due <= now) {
-            agent.node.start_at(base, self.seed.is_multiple_of(3), now);
+        let (now, wall) = (self.now, self.now.0 as i64);
+        if let Some((_, base)) = self.agents[at].starts_at.take_if(|(due, _)| *due <= now) {
+            self.bear_witness(at);
+            self.agents[at].node.start_at(base, self.seed.is_multiple_of(3), now);
         }
+        let (agent, random) = (&mut self.agents[at], &mut self.random);
         if agent.starts_at.is_some() {
             return;
         }
@@ -625,10 +633,13 @@ impl World {
         }
         faults.end_channels(None, None);
         drop(faults);
+        self.killed.push((hub, self.now));
         self.hubs[hub].restart(self.now);
         for above in self.above.iter_mut().filter(|above| above.hub == hub) {
             above.reader.cut();
+            let lists = above.reader.lists;
             *above = Above::new(&self.hubs, (above.reader.hub, hub, above.number), self.now);
+            above.reader.lists = lists;
         }
     }
 
@@ -665,6 +676,7 @@ impl World {
                 Some(_) => self.faults.borrow_mut().end_channels(None, None),
                 None => self.faults.borrow_mut().happen(None, None),
             }
+            self.killed.push((LEAF, self.now));
             self.hubs[LEAF].restart(self.now);
             self.hubs[LEAF].version = self.version();
             return;
@@ -721,7 +733,9 @@ impl World {
     /// Nothing happens any more: what must be true then.
     pub fn judge(&mut self) -> Outcome {
         // Hubs that stand still go on first.
-        let still = self.frozen.iter().map(|until| until.since(self.now)).max().unwrap_or(Nanos(0));
+        let starts = self.agents.iter().filter_map(|agent| agent.starts_at).map(|(at, _)| at);
+        let still = self.frozen.iter().copied().chain(starts).map(|until| until.since(self.now));
+        let still = still.max().unwrap_or(Nanos(0));
         for at in 0..self.recorders.len() {
             // Where one of the nodes is at last.
             let hub = self.agents[at % self.agents.len()].hub;
@@ -729,7 +743,10 @@ impl World {
                 self.recorders[at].go_to(hub);
             }
         }
-        self.run(Nanos(still.0 + Nanos::from_secs(4).0), false);
+        // Of numbers that wait for their first row the others come when a node is away for so long.
+        let settled =
+            if self.rates.is_some() { Nanos(GAP_WAIT.0 + 3 * Nanos::SECOND.0) } else { Nanos::from_secs(4) };
+        self.run(Nanos(still.0 + settled.0), false);
         // The rows of blocks that are open come with the end.
         self.recorders.iter_mut().for_each(|recorder| recorder.go_to(recorder.hub));
         let mut outcome = Outcome::default();

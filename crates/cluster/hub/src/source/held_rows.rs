@@ -2,7 +2,9 @@
 //! nothing itself.
 
 use khz_link::{Held, LaneOffer, Ranges};
+use khz_model::Nanos;
 
+use crate::clock;
 use crate::cluster::Cluster;
 use crate::limits::AWAY_MAX;
 use crate::node::Node;
@@ -17,12 +19,18 @@ pub(super) struct HeldRows {
 }
 
 /// The rows of the offered lane that are here or in the store. Of the last minute only those in memory count, since readers above ask
-/// for them, and as many rows are wanted from before the first one that is known: the hub may have been away so long.
+/// for them, and as many rows are wanted from before the first one that is known: the hub may have been away so long. An epoch of which
+/// nothing is known may have begun when the node was heard last: then rows since a minute before that are wanted.
 pub(super) fn of(cluster: &Cluster, node: &Node, offer: &LaneOffer<'_>) -> HeldRows {
-    let away = AWAY_MAX.0.checked_div(offer.period.0).unwrap_or(0).saturating_add(1);
-    let recent = offer.next_row.saturating_sub(away);
+    let rows = |time: Nanos| time.0.checked_div(offer.period.0).unwrap_or(0).saturating_add(1);
+    let recent = offer.next_row.saturating_sub(rows(AWAY_MAX));
     let stored = cluster.intake().map_or_else(Vec::new, |intake| intake.stored(&node.name, offer.epoch));
     let received = node.lanes().base_of(offer.epoch).map_or(&[][..], |lane| lane.received());
+    let unheard = match stored.is_empty() && received.is_empty() && node.lanes().base().is_some() {
+        true => clock::boot().since(node.link().last_heard()),
+        false => Nanos(0),
+    };
+    let first = offer.next_row.saturating_sub(rows(Nanos(AWAY_MAX.0.saturating_add(unheard.0))));
     let mut known = Ranges::default();
     for (from, to) in stored.into_iter().map(|(from, to)| (from, to.min(recent))) {
         known.add(from, to);
@@ -30,7 +38,7 @@ pub(super) fn of(cluster: &Cluster, node: &Node, offer: &LaneOffer<'_>) -> HeldR
     for &(from, to) in received {
         known.add(from, to);
     }
-    known.add(0, known.start().map_or(recent, |start| start.min(recent)));
+    known.add(0, known.start().map_or(first, |start| start.min(recent)));
     let held = Held { from: known.complete_from_zero(), ranges: known.above() };
     let mut here = Ranges::default();
     for &(from, to) in received {

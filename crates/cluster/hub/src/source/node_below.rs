@@ -129,16 +129,8 @@ impl NodeBelow {
             self.disconnect(&format!("hub {} has it no more", here.hub));
         }
         self.connects_as(connection);
-        let mut node = self.node.lock();
-        let rows = held_rows::of(&here.cluster, &node, offer);
-        let mut lane = FedLane::base(LANE, BASE, offer, &rows);
-        if node.link().is_linked(self.connection)
-            && let Some(id) = lane.open(&mut node)
-        {
-            node.log_lane(id, &here.cluster);
-        }
-        drop(node);
-        self.base = Some((below, lane));
+        let rows = held_rows::of(&here.cluster, &self.node.lock(), offer);
+        self.base = Some((below, FedLane::base(LANE, BASE, offer, &rows)));
         (self.period, self.last) = (offer.period, Nanos(0));
         rows.held
     }
@@ -151,13 +143,15 @@ impl NodeBelow {
     }
 
     /// True if this hub may speak for a node for which another one speaks: the node has not come that way for two rows, or has a lane
-    /// that came another way first.
+    /// that did not come that way.
     fn may_take_over(&self, node: &Node, row: u64, now: Nanos) -> bool {
         let Some((_, lane)) = &self.base else { return false };
         if !node.link().link().is_some_and(Link::is_through_hub) {
             return false;
         }
-        match node.lanes().base_of(lane.epoch()) {
+        let lanes = node.lanes();
+        let is_fed = |known: &Lane| lanes.id_of(LANE) == Some(known.id) || lanes.get(known.id).is_none();
+        match lanes.base_of(lane.epoch()).filter(|known| is_fed(known)) {
             Some(known) => {
                 row >= known.next_row() && now.since(node.link().last_heard()).0 / 2 >= self.period.0
             }
@@ -187,15 +181,6 @@ impl NodeBelow {
         let link = Link::new(here.mailbox.clone(), self.connection);
         let arrival = Arrival { version: &format!("through {}", here.hub), ..Arrival::default() };
         node.connect(&arrival, link, now);
-        // The node may have been connected itself meanwhile: no block of ours is open there. Rows of channels may come before the
-        // base lane.
-        if let Some((_, base)) = &mut self.base {
-            let Some(id) = base.open(&mut node) else { return false };
-            node.log_lane(id, &here.cluster);
-            for rows in base.take_lost() {
-                lose(&mut node, LANE, rows, here);
-            }
-        }
         for channel in &mut self.channels {
             channel.open(&mut node, &here.cluster);
         }
@@ -391,6 +376,7 @@ impl NodeBelow {
         let mut node = shared.lock();
         if is_linked {
             self.lives(&mut node);
+            self.open_base(&mut node, here).ok_or("too many lanes")?;
             let (_, base) = self.base.as_mut().ok_or("no lane")?;
             let place = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
             // Another hub below may have sent another row of those that have this number.
@@ -401,6 +387,22 @@ impl NodeBelow {
             }
         }
         self.late(&mut node, origin, decoder.stamp(), |lane| late_rows::of_row(lane, row, decoder), here)
+    }
+
+    /// The base lane gets rows as they are gathered from now on. Before that it may be one of a former epoch, of which only late rows come:
+    /// those make no lane the present one.
+    fn open_base(&mut self, node: &mut Node, here: &Here) -> Option<()> {
+        let (_, base) = self.base.as_mut()?;
+        if node.lanes().id_of(LANE).is_some() {
+            return Some(());
+        }
+        // The node may have been connected itself meanwhile: no block of ours is open there.
+        let id = base.open(node)?;
+        node.log_lane(id, &here.cluster);
+        for rows in base.take_lost() {
+            lose(node, LANE, rows, here);
+        }
+        Some(())
     }
 
     /// A closed block of the base lane, whose rows are older than some that have come.
@@ -439,13 +441,16 @@ impl NodeBelow {
         }
         let schema = origin.schema.cloned().or_else(Schema::empty).ok_or("rows before their schema")?;
         let (counts, keep) = here.kept();
+        let mut all = 0;
         for block in blocks {
             Counts::add(&counts.blocks, 1);
             let added = lane.past_of(&schema, &block, keep)?;
             Counts::add(&counts.rows, added);
             Counts::add(&counts.rows_late, added);
+            all += added;
         }
         lane.trim(here.cluster.history_share());
+        node.lanes_mut().came_late(id, all);
         self.node.news(node);
         Ok(())
     }
@@ -465,7 +470,8 @@ impl NodeBelow {
     pub fn lost(&mut self, number: u32, below: u64, (from, to): (u64, u64), here: &Here) {
         let shared = self.node.clone();
         let mut node = shared.lock();
-        if !node.link().is_linked(self.connection) {
+        let is_linked = node.link().is_linked(self.connection);
+        if !is_linked || number == LANE && node.lanes().id_of(LANE).is_none() {
             if let Some((_, base)) = self.base.as_mut().filter(|(known, _)| number == LANE && *known == below)
             {
                 // Another hub may have them. They are lost when this one speaks for the node.
@@ -495,7 +501,10 @@ impl NodeBelow {
             if self.base.as_ref().is_some_and(|(known, _)| *known == below) {
                 match ended {
                     Some(problem) => self.disconnect(problem),
-                    None => self.disconnect(&format!("hub {} has it no more", here.hub)),
+                    None => {
+                        self.disconnect(&format!("hub {} has it no more", here.hub));
+                        self.lose_former(here);
+                    }
                 }
                 self.base = None;
             }
@@ -533,14 +542,34 @@ impl NodeBelow {
     }
 }
 
-fn lose(node: &mut Node, number: u32, (from, to): (u64, u64), here: &Here) {
+fn lose(node: &mut Node, number: u32, rows: (u64, u64), here: &Here) {
+    if let Some(id) = node.lanes().id_of(number) {
+        lose_of(node, id, rows, here);
+    }
+}
+
+fn lose_of(node: &mut Node, id: u64, (from, to): (u64, u64), here: &Here) {
     let name = node.name.clone();
-    if let Some(place) = node.lanes_mut().numbered(number) {
+    if let Some(place) = node.lanes_mut().get_mut(id) {
         let lost = place.lose(from, to);
         if place.is_logged() {
             here.cluster.kept_losses.add(&name, &place.name, lost);
         }
         Counts::add(&here.cluster.counts.rows_lost, lost);
+    }
+}
+
+/// What is lost of its base lane.
+impl NodeBelow {
+    /// The base lane below is over. If nobody speaks for the node now, what was lost in it is lost here, too.
+    fn lose_former(&mut self, here: &Here) {
+        let Some((_, base)) = &mut self.base else { return };
+        let (lost, epoch) = (base.take_lost(), base.epoch());
+        let mut node = self.node.lock();
+        let id = node.lanes().base_of(epoch).map(|lane| lane.id);
+        let Some(id) = id.filter(|_| !node.link().is_up() && !lost.is_empty()) else { return };
+        lost.into_iter().for_each(|rows| lose_of(&mut node, id, rows, here));
+        self.node.news(&mut node);
     }
 }
 

@@ -134,11 +134,11 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     connect(&mut below.node().lock());
     below.schema(2, &["y"]);
     below.row(2);
-    assert_eq!(below.there(), (1, None), "it speaks for itself, and the one row was of the epoch before");
+    assert_eq!(below.there(), (2, None), "it speaks for itself, and the two rows were of the epoch before");
     below.node().lock().disconnect(5, None, Nanos(0));
     below.row(3);
     below.row(4);
-    assert_eq!(below.there(), (3, Some(("y".into(), Reading::Present(4)))));
+    assert_eq!(below.there(), (4, Some(("y".into(), Reading::Present(4)))));
 }
 
 /// What readers subscribe to at the node, and the answer.
@@ -417,20 +417,10 @@ fn history(below: &Below) -> (Vec<u64>, u64) {
     (base.blocks_since(Nanos(0)).into_iter().flat_map(rows).collect(), base.lost())
 }
 
-/// A closed block of these rows.
+/// A closed block of these rows, each of the second of its number.
 fn past(below: &mut Below, rows: std::ops::Range<u64>) {
-    let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
-    encoder.resume(rows.start, below.generation);
-    for number in rows.clone() {
-        let stamp = Stamp { boot: Nanos::from_secs(number), real_offset: 0 };
-        match number == rows.start {
-            true => encoder.key_row(stamp, 1, |_| (0, number), &mut bytes),
-            false => encoder.delta_row(stamp, 0..1, |_| (0, number), &mut bytes),
-        }
-    }
-    let header = encoder.close().expect("rows").to_bytes();
-    bytes[..header.len()].copy_from_slice(&header);
-    below.follower.past(&below.key, &bytes);
+    let first = rows.start;
+    past_at(below, rows, first);
 }
 
 /// The hub below goes on with the row of this number.
@@ -579,4 +569,96 @@ fn a_node_that_connects_itself_goes_on_with_the_lane_that_came_through_a_hub() {
     row_of(&mut below, 3);
     row_of(&mut below, 4);
     assert_eq!(history(&below), (vec![0, 1, 2, 3, 4], 0));
+}
+
+/// The hub below begins another epoch of the node's base lane, of which it has as many rows.
+fn begin_epoch(below: &mut Below, epoch: u64, next_row: u64) {
+    below.follower.closed(&below.key);
+    below.key.epoch = epoch;
+    below.follower.offered(&below.key, &LaneOffer { epoch, next_row, ..OFFER }).expect("it is wanted");
+    let generation = below.generation;
+    below.schema(generation, &["x"]);
+}
+
+/// When the rows of each epoch were gathered that are here, in seconds: those of former epochs first, oldest first.
+fn epochs(below: &Below) -> Vec<(u64, Vec<u64>)> {
+    let node = below.node();
+    let node = node.lock();
+    let seconds = |lane: &Lane| {
+        let blocks = lane.blocks_since(Nanos(0));
+        let times = blocks.iter().flat_map(|block| crate::simulation::store::times(&block.bytes));
+        (lane.epoch, times.map(|time| time.0 / 1_000_000_000).collect())
+    };
+    let bases = node.lanes().former().iter().chain(node.lanes().base()).filter(|lane| lane.name == BASE);
+    bases.map(seconds).collect()
+}
+
+/// The row of this number and second.
+fn row_at(below: &mut Below, number: u64, second: u64) {
+    below.encoder.close();
+    below.encoder.resume(number, below.generation);
+    below.row(second);
+}
+
+/// The hub below lists the node as gone.
+fn list_as_gone(below: &mut Below) {
+    let status = NodeStatus { up: false, ..below.node().lock().status(clock::boot()) };
+    below.follower.node(&status);
+    below.follower.nodes_end();
+}
+
+#[test]
+fn the_first_rows_of_an_epoch_are_here_that_began_while_the_hub_below_listed_its_node_as_gone() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    (0..3).for_each(|number| row_at(&mut below, number, number));
+    // Twice, so that no row has come between two lists.
+    list_as_gone(&mut below);
+    list_as_gone(&mut below);
+    begin_epoch(&mut below, 10, 2);
+    row_at(&mut below, 0, 5);
+    row_at(&mut below, 1, 6);
+    assert!(!below.node().lock().link().is_up(), "they may be rows of before");
+    row_at(&mut below, 2, 7);
+    assert!(below.node().lock().link().is_up());
+    assert_eq!(epochs(&below), [(9, vec![0, 1, 2]), (10, vec![5, 6, 7])]);
+    assert_eq!(below.node().lock().lanes().counted().rows, 6);
+}
+
+#[test]
+fn an_epoch_that_began_and_ended_while_nobody_was_here_comes_in_its_place_and_does_not_take_that_of_the_present()
+ {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    row_at(&mut below, 0, 0);
+    begin_epoch(&mut below, 11, 0);
+    row_at(&mut below, 0, 20);
+    row_at(&mut below, 1, 21);
+    // Of the epoch between them the hub below has closed blocks only.
+    begin_epoch(&mut below, 10, 3);
+    past_at(&mut below, 0..3, 10);
+    begin_epoch(&mut below, 11, 2);
+    row_at(&mut below, 2, 22);
+    assert_eq!(epochs(&below), [(9, vec![0]), (10, vec![10, 11, 12]), (11, vec![20, 21, 22])]);
+    assert_eq!(below.node().lock().lanes().counted().rows, 7);
+    // An epoch of the same time has the same rows in another lane.
+    begin_epoch(&mut below, 12, 3);
+    past_at(&mut below, 0..1, 11);
+    assert_eq!(epochs(&below).len(), 3);
+}
+
+/// A closed block of these rows, the first of which was gathered in this second.
+fn past_at(below: &mut Below, rows: std::ops::Range<u64>, second: u64) {
+    let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+    encoder.resume(rows.start, below.generation);
+    for number in rows.clone() {
+        let stamp = Stamp { boot: Nanos::from_secs(second + number - rows.start), real_offset: 0 };
+        match number == rows.start {
+            true => encoder.key_row(stamp, 1, |_| (0, number), &mut bytes),
+            false => encoder.delta_row(stamp, 0..1, |_| (0, number), &mut bytes),
+        }
+    }
+    let header = encoder.close().expect("rows").to_bytes();
+    bytes[..header.len()].copy_from_slice(&header);
+    below.follower.past(&below.key, &bytes);
 }

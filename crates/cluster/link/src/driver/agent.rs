@@ -156,6 +156,10 @@ impl<L: Lanes> End for AgentSession<L> {
         self.end.set_retransmits(segments);
     }
 
+    fn flush(&mut self, out: &mut Vec<u8>) -> bool {
+        self.end.flush(out)
+    }
+
     fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         self.end.goodbye(goodbye, out);
     }

@@ -21,6 +21,8 @@ use crate::limits::OUT_MAX;
 const READ_MAX: usize = 16 << 10;
 /// The bytes that wait and the Goodbye have this long to leave: a service that is stopped should end soon.
 const LEAVING: Nanos = Nanos::from_millis(200);
+/// Of that, rows that wait for a flush have this long: the Goodbye must have its time.
+const FLUSHING: Nanos = Nanos(LEAVING.0 / 2);
 /// The time between two updates of the connection's counters.
 const COUNT: Nanos = Nanos::SECOND;
 /// How often the kernel is asked for retransmissions: it is a system call that no row needs.
@@ -70,6 +72,11 @@ pub(crate) trait End {
     /// The kernel has retransmitted this many segments.
     fn retransmitted(&mut self, segments: u64) {
         let _ = segments;
+    }
+    /// We are about to end the connection: sends all that waits for a later moment. `false`: there is more than has room.
+    fn flush(&mut self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        true
     }
     /// We end the connection on purpose: sends a Goodbye.
     fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
@@ -194,22 +201,36 @@ impl<E: End> Session<E> {
         self.write()
     }
 
-    /// Sends a Goodbye after the waiting bytes, if the hub takes them soon. A hub that takes nothing sees the connection end
-    /// without it.
+    /// Sends the rows that wait for a flush, and then a Goodbye, if the hub takes them soon. A hub that takes nothing sees the connection
+    /// end without it.
     fn leave(&mut self, leaving: Leaving, text: &str) {
+        let now = clock::now();
+        let (flushing, gone) = (Nanos(now.0 + FLUSHING.0), Nanos(now.0 + LEAVING.0));
+        let mut is_all = self.end.flush(&mut self.buffers.out);
+        while !is_all && self.send_until(flushing) {
+            is_all = self.end.flush(&mut self.buffers.out);
+        }
         self.end.goodbye(&Goodbye { leaving, text }, &mut self.buffers.out);
-        let until = Nanos(clock::now().0 + LEAVING.0);
-        while self.write().is_ok() && (!self.buffers.out.is_empty() || self.transport.wants_write()) {
+        self.send_until(gone);
+    }
+
+    /// Sends the bytes that wait, as far as the hub takes them by then. `true`: all of them.
+    fn send_until(&mut self, until: Nanos) -> bool {
+        while self.write().is_ok() {
+            if self.is_sent() {
+                return true;
+            }
             let left = until.since(clock::now());
             if left == Nanos(0) {
-                return;
+                return false;
             }
             let room = PollFd::new(self.transport.socket(), PollFlags::OUT);
             let timeout = Timespec { tv_sec: 0, tv_nsec: left.0.min(LEAVING.0) as i64 };
             if poll(&mut [room], Some(&timeout)).is_err() {
-                return;
+                return false;
             }
         }
+        false
     }
 
     /// The pause is over; `woken`: something can be read.

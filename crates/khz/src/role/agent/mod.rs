@@ -72,8 +72,9 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
             end = agent.end() => Err(end),
         }
     });
-    drop((driver, jobs));
+    // In this order: the link sends the last row, too.
     agent.stop();
+    drop((driver, jobs));
     ended.unwrap_or_else(restart::after)
 }
 

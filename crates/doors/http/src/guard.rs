@@ -1,4 +1,4 @@
-//! The checks before any route: method, body, size, Host (`--allowed-hosts`) and Origin. Stops pages of other sites from
+//! The checks before any route: length of the URL, method, body, Host (`--allowed-hosts`) and Origin, in this order. Stops pages of other sites from
 //! using the door through a user's browser. Knows nothing of users.
 
 use std::net::IpAddr;

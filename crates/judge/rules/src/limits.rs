@@ -22,7 +22,8 @@ pub const YAML_VALUES_MAX: usize = 1_000_000;
 pub const FINDINGS_MAX: usize = 1_000;
 /// Active alerts of one rule: some on each of 4,096 nodes.
 pub const ALERTS_MAX: usize = 65_536;
-/// Channels with rules that nodes judge; the rules of more stay at the hub. A node has 64 channels, and readers want some, too.
+/// Channels with rules that nodes judge; the rules of more stay at the hub. A node has 48 places for channels
+/// of its hub: 16 for those that the store keeps, and these.
 pub const CHANNELS_MAX: usize = 32;
 /// Bytes of a template: a page of text.
 pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;

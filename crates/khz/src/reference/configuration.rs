@@ -15,7 +15,7 @@ Each setting can be given in four places. A later one wins:
 4. the flag: `--listen ...`.
 
 Write numbers with their units: `\"5s\"`, `\"64MiB\"`, `\"100Hz\"`. A key that khz does not know is an error, with the line and the key that you may have meant. `khz config` prints
-every setting, and where its value came from, as a file that can be edited. It prints no token: if `KHZ_TOKEN` has one, `token` is empty, and a comment says so. A process reads its settings once, when it starts; a change needs a restart. Only certificates and their keys, rule files and files with secrets of receivers are read
+every setting, and where its value came from, as a file that can be edited. It prints the settings that a khz started here now would have, and does not ask a running one. It prints no token: if `KHZ_TOKEN` has one, `token` is empty, and a comment says so. A process reads its settings once, when it starts; a change needs a restart. Only certificates and their keys, rule files and files with secrets of receivers are read
 again while it runs ([security.md](security.md)).
 
 ```toml

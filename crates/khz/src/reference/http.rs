@@ -35,7 +35,7 @@ pub fn page(description: &str) -> String {
             text.push_str(&format!("\n\nAnswer: {answer}"));
         }
         text.push_str("\n\n");
-        if let Some(parameters) = operation["parameters"].as_array() {
+        if let Some(parameters) = operation["parameters"].as_array().filter(|all| !all.is_empty()) {
             let rows = parameters.iter().map(|parameter| {
                 let parameter = resolved(&api, parameter);
                 let example = parameter["example"].as_str().unwrap_or_default();

@@ -13,7 +13,7 @@ This page says how often khz reads each source while nobody asks for more.
 
 - Once a second a node makes a row of all sources (its base lane, `base_rate`), and sends it to the hub.
 - Ten times a second it makes a row of the sources that change faster (its local lane, `local_rate`). These rows stay in its ring.
-- No source is read more often than the kernel updates it.
+- No source is read more often than the kernel updates it, unless somebody wants exactly that: `rate` of `[sources.NAME]`, or `exact` of a channel or a stream.
 - A reader gets its own rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
 - `[sources.NAME]` in the configuration gives a source a rate or a budget of its own, or switches it off ([configuration.md](configuration.md)).
 - A source that costs more than its budget is read less often, and the log says so. The budget is 5 % of a core for a file, 1 % for a survey, 0.3 % for processes. `khz check` says what each source costs on this machine.

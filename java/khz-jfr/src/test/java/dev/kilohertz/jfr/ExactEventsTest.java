@@ -112,6 +112,42 @@ class ExactEventsTest {
     }
 
     @Test
+    void numbersThatNobodyReadsAnyMoreMakeNoEvents() throws Exception {
+        int load = file.add("load.1m", "tasks", 6, GAUGE, 0, TICKS);
+        int running = file.add("kernel.procs_running", "tasks", 7, GAUGE, 0, 0);
+        int blocked = file.add("kernel.procs_blocked", "tasks", 7, GAUGE, 0, 0);
+        loadRow(load, 10 * SECOND, 150);
+        tasksRow(running, blocked, 10 * SECOND, 3);
+        Source source = recorded("khz.RunQueue", RunQueueSource::new);
+        // The agent was killed: the same numbers stay in its snapshot.
+        source.run();
+        assertEquals(List.of(), events("khz.RunQueue"));
+        // One of the two files of the kernel was read again.
+        tasksRow(running, blocked, 11 * SECOND, 4);
+        source.run();
+        source.run();
+        RecordedEvent event = only(events("khz.RunQueue"));
+        assertEquals(1.5, event.getDouble("load1m"));
+        assertEquals(4, event.getLong("running"));
+        loadRow(load, 15 * SECOND, 175);
+        source.run();
+        assertEquals(1.75, events("khz.RunQueue").get(1).getDouble("load1m"));
+    }
+
+    private void loadRow(int slot, long bootNanos, long hundredths) {
+        file.beginRow(6);
+        file.set(slot, hundredths, PRESENT, 6, TICKS);
+        endRow(6, bootNanos);
+    }
+
+    private void tasksRow(int running, int blocked, long bootNanos, long tasks) {
+        file.beginRow(7);
+        file.set(running, tasks, PRESENT, 7, 0);
+        file.set(blocked, 0, PRESENT, 7, 0);
+        endRow(7, bootNanos);
+    }
+
+    @Test
     void whatAKernelDoesNotPrintIsUnknownAndNotZero() throws Exception {
         int[] slots = new int[12];
         int at = 0;

@@ -2,7 +2,7 @@
 // It refuses to know what is done with it.
 
 import { MEASURE_DEFAULT, namedMeasures } from "./measures.js";
-import { element } from "./panel.js";
+import { element } from "./element.js";
 
 /** Fills a list: `none` if nothing may be chosen, the measures by name, then every metric that the server knows. */
 export function fillMeasures(list, measure, signal, none = []) {

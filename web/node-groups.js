@@ -2,7 +2,7 @@
 // are a filter. It refuses to guess where a node belongs: those in no group stand last, by their names.
 
 import { byName, hostlistMatcher, hostlistPattern } from "./hostlist.js";
-import { element } from "./panel.js";
+import { element } from "./element.js";
 import { groupsByName } from "./tile-layout.js";
 
 /** Names that a range stands for in a selector: as many as a page has rows. */

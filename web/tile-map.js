@@ -2,7 +2,7 @@
 // is crossed out, one whose number is unknown is hollow, so that neither needs a colour to be told. It refuses to
 // know where numbers come from.
 
-import { fit } from "./plot.js";
+import { fit } from "./canvas.js";
 import { colours } from "./theme-colours.js";
 import { PAST_SECONDS } from "./tile-past.js";
 

@@ -2,7 +2,7 @@
 // there once, when its row comes. The canvas is shifted by copying itself, and only the steps that are new or changed are
 // copied from the image. It refuses to know where numbers come from.
 
-import { fit } from "./plot.js";
+import { fit } from "./canvas.js";
 import { shortened } from "./tile-map.js";
 import { colours } from "./theme-colours.js";
 import { DOWN, KNOWN, LEFT, MISSING, UNKNOWN } from "./waterfall-cells.js";

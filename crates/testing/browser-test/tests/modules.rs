@@ -34,7 +34,7 @@ const HELPERS: &str = "
     const [{Table}, feeds, {Track, Points, WINDOWS, bucketAt}, units] = await Promise.all(
         ['table', 'feeds', 'track', 'units'].map((name) => import(`/${name}.js`)));
     const { Line } = await import('/stream.js');
-    const { element } = await import('/panel.js');
+    const { element } = await import('/element.js');
     const column = (name, instance) => ({ name, instance, kind: 'counter', unit: 'count', places: 0 });
     const held = (track) => {
         const p = new Points().collect(track, 0, 0, Infinity);

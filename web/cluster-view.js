@@ -60,6 +60,11 @@ export class ClusterView extends NodesView {
     this.map?.refresh();
   }
 
+  /** For paper, which waits for no frame. */
+  paintNow() {
+    this.map.paint();
+  }
+
   /** Shows another quantity: what was known of the last one is not known of this. */
   choose(measure) {
     this.measure = measure;

@@ -34,7 +34,7 @@ export class CompareView extends RangeView {
     this.writeNodes();
     this.showControls();
     const over = windowOf(this.step);
-    const panels = MEASURE_QUERIES.map(({ label, format, of }) => ({ title: label, format, order: nodes, queries: [{ query: of(instances(nodes), over) }] }));
+    const panels = MEASURE_QUERIES.map(({ label, format, metrics, of }) => ({ title: label, format, metrics, order: nodes, queries: [{ query: of(instances(nodes), over) }] }));
     this.panels.show(nodes.length > 0 ? panels : [], this.span);
     if (nodes.length === 0) {
       this.panels.stop();

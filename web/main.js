@@ -23,13 +23,14 @@ let shown = { name: "", node: null };
 /** How many alerts fire; loaded when a view is shown. */
 let alertCount = null;
 let isRest = false;
+/** The dialog that saves what is seen; loaded when somebody wants it. */
+let postcard = null;
 let noticeTimer = 0;
 
 readColours();
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", () => {
-  readColours();
-  view?.repaint();
+  repaint();
 });
 window.addEventListener("hashchange", route);
 for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
@@ -39,10 +40,37 @@ find("#all").addEventListener("click", (event) => {
   if (history.state?.fromCluster) history.go(-1 - (history.state.steps ?? 0));
   else location.hash = "";
 });
+find("#save").addEventListener("click", openPostcard);
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "s" || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, textarea, select, dialog")) return;
+  event.preventDefault();
+  openPostcard();
+});
 start();
-import("./probe.js").then(({ probe }) => (window.khz = probe(() => ({ name: shown.name, view, alertCount }))));
+import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
 
 const asked = () => new URLSearchParams(location.hash.slice(1));
+
+/** What is shown, for those that are loaded later. */
+function here() {
+  return { name: shown.name, view, alertCount };
+}
+
+/** Colours have changed. */
+function repaint() {
+  readColours();
+  view?.repaint();
+}
+
+async function openPostcard() {
+  postcard ??= import("./postcard.js").then(({ Postcard }) => new Postcard(here));
+  try {
+    (await postcard).open();
+  } catch (error) {
+    postcard = null;
+    showNotice(`Nothing can be saved: ${error.message}`);
+  }
+}
 
 /** Asks which nodes there are, and shows the view that fits. */
 async function start() {
@@ -121,6 +149,7 @@ async function loadRest() {
   isRest = true;
   // The address that a demo prints.
   if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
+  import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));
   const { AlertCount } = await import("./alert-count.js");
   alertCount = new AlertCount(find("#alerts-link"));
 }

@@ -24,6 +24,11 @@ export class NodeGroups {
     return this.list.find((group) => group.name === name)?.has ?? (() => true);
   }
 
+  /** The nodes of the group called `name` as a hostlist; "": of all. */
+  hosts(name) {
+    return this.list.find((group) => group.name === name)?.nodes ?? "";
+  }
+
   /** A selector of PromQL for the nodes of the group called `name`. */
   selector(name) {
     const { nodes } = this.list.find((group) => group.name === name) ?? {};

@@ -8,6 +8,10 @@ import { PastView } from "./past-view.js";
 import { COMPARED, TimeBar } from "./time-bar.js";
 import { TimeHands } from "./time-hands.js";
 
+/** How long a postcard waits for pictures that are still loading, and how often it asks. */
+const WHOLE_MS = 10_000;
+const WHOLE_CHECK_MS = 100;
+
 export class NodePast {
   /**
    * `node`: its name where there are several; `time`: the TimeWindow. `on` hears hold(bool): plots stand still; settled(): a movement has
@@ -131,6 +135,18 @@ export class NodePast {
     if (drawn) this.on.changed();
     if (this.isBarOld) this.showBar();
     return drawn;
+  }
+
+  /** The pictures of these panels when nothing of them is loading any more, or after a while. */
+  async whole(panels) {
+    const end = performance.now() + WHOLE_MS;
+    for (;;) {
+      const now = this.on.now();
+      const pictures = new Map(panels.map((panel) => [panel, this.view.picture(panel, now)]));
+      const isLoading = [...pictures.values()].some((picture) => picture.isLoading);
+      if (!isLoading || performance.now() > end || this.signal.aborted) return pictures;
+      await new Promise((done) => setTimeout(done, WHOLE_CHECK_MS));
+    }
   }
 
   showBar() {

@@ -247,10 +247,15 @@ export class NodeView {
     const { past } = this.time;
     // What it is compared with is known when the past is here.
     if (past && !this.past) return;
-    const window = past ? `&from=${addressText(past.from)}&to=${addressText(past.to)}${this.past.address()}` : "";
-    const hash = `${this.hash}${window}`;
+    const hash = past ? this.linkTo(past.from, past.to).split("#")[1] : this.hash;
     if (isStep && location.hash.slice(1) !== hash) this.on.step(hash);
     else this.on.address(hash);
+  }
+
+  /** A link to this time of this node. */
+  linkTo(from, to) {
+    const compared = this.past?.address() ?? "";
+    return `${location.href.split("#")[0]}#${this.hash}&from=${addressText(from)}&to=${addressText(to)}${compared}`;
   }
 
   /** Now again. */
@@ -275,5 +280,10 @@ export class NodeView {
   repaint() {
     for (const panel of this.board.panels) panel.picture.refresh();
     this.past?.repaint();
+  }
+
+  /** For paper, which waits for no frame. */
+  paintNow() {
+    this.draw(performance.now());
   }
 }

@@ -40,9 +40,9 @@ export class SumsView extends RangeView {
     const each = measure.of(this.only(), windowOf(this.step));
     const whole = measure.isShare ? { label: MEAN, query: `avg(${each})` } : { label: SUM, query: `sum(${each})` };
     const panels = [
-      { title: `${measure.label}: ${measure.isShare ? "mean" : "sum"} of the nodes`, format: measure.format, order: [whole.label], queries: [whole] },
-      { title: `${measure.label}: how the nodes are spread`, format: measure.format, order: SPREAD.map(({ label }) => label), queries: SPREAD.map(({ label, of }) => ({ label, query: of(each) })) },
-      { title: "Nodes that have a number", format: String, order: [COUNT], queries: [{ label: COUNT, query: `count(${each})` }] },
+      { title: `${measure.label}: ${measure.isShare ? "mean" : "sum"} of the nodes`, format: measure.format, metrics: measure.metrics, order: [whole.label], queries: [whole] },
+      { title: `${measure.label}: how the nodes are spread`, format: measure.format, metrics: measure.metrics, order: SPREAD.map(({ label }) => label), queries: SPREAD.map(({ label, of }) => ({ label, query: of(each) })) },
+      { title: "Nodes that have a number", format: String, metrics: [], order: [COUNT], queries: [{ label: COUNT, query: `count(${each})` }] },
     ];
     this.panels.show(panels, this.span);
   }

@@ -77,6 +77,11 @@ export class WaterfallView extends NodesView {
     this.picture?.repaint();
   }
 
+  /** For paper, which waits for no frame. */
+  paintNow() {
+    this.picture.paint();
+  }
+
   rateButtons() {
     return this.root.querySelectorAll("[data-hertz]");
   }

@@ -282,8 +282,11 @@ export class NodeView {
     this.past?.repaint();
   }
 
-  /** For paper, which waits for no frame. */
+  /** For paper, which waits for no frame, and has what is not on the screen. */
   paintNow() {
+    const unseen = this.board.panels.filter((panel) => !panel.shown);
+    for (const panel of unseen) panel.shown = true;
     this.draw(performance.now());
+    for (const panel of unseen) panel.shown = false;
   }
 }

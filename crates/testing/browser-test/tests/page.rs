@@ -1,28 +1,24 @@
 //! The live page in a real headless Chromium, served by a real khz.
 
 use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::looks::{ALL_SIZES, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::server::{Server, binary};
-use khz_browser_test::{root, target_dir};
+use khz_browser_test::root;
 
 #[test]
 fn the_page_loads_and_moves_at_every_size_and_theme() {
     run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
-        for (width, height) in [(1280, 1400), (390, 844)] {
-            for theme in [Theme::Light, Theme::Dark] {
-                browser.look(width, height, theme).await;
-                let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
-                assert_it_lives(&page).await;
-                assert_it_fits(&page, width).await;
-                assert_theme(&page, theme).await;
-                assert_clean_console(&browser).await;
-                let name = format!("screenshots/page-{width}-{}.png", theme.as_str());
-                page.screenshot(&target_dir().join(name)).await;
-            }
-        }
+        at_each_look(&browser, "page", &ALL_SIZES, async |look| {
+            let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
+            assert_it_lives(&page).await;
+            assert_theme(&page, look.theme).await;
+            page
+        })
+        .await;
         browser.close().await;
     });
 }
@@ -77,15 +73,6 @@ async fn assert_it_lives(page: &Page<'_>) {
         g.querySelector('h2 small').textContent)";
     page.wait("every group has plots or says why not", filled).await;
     assert_eq!(page.number("khz.lost").await, 0.0, "no row is lost");
-}
-
-/// Checks that nothing lies outside the screen.
-async fn assert_it_fits(page: &Page<'_>, width: u32) {
-    let wide = page.number("document.documentElement.scrollWidth").await;
-    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-    let outside = "[...document.querySelectorAll('button, input, .panel, dd')].filter(e => e.offsetWidth > 0 && \
-        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
-    assert_eq!(page.number(outside).await, 0.0, "controls or panels lie outside the screen");
 }
 
 /// Checks that the page follows the system's preference, and that the button overrules it.
@@ -346,8 +333,8 @@ fn what_a_job_publishes_is_on_the_page_of_its_node() {
                 ),
             )
             .await;
-            assert_it_fits(&page, width).await;
-            page.screenshot(&target_dir().join(format!("screenshots/jobs-{width}.png"))).await;
+            page.assert_fits().await;
+            page.picture(&format!("jobs-{width}")).await;
             assert_clean_console(&browser).await;
         }
         browser.close().await;

@@ -244,7 +244,8 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
         (
             "points_of_the_past_give_rates_and_means_and_a_missing_one_is_a_gap",
             "(async () => {
-                const { PastRows, PastTable, Samples } = await import('/past-rows.js');
+                const { PastRows, PastTable } = await import('/past-rows.js');
+                const { Samples } = await import('/samples.js');
                 const point = (t, count, last, last_t, lowest, highest, sum, resets = 0) =>
                     ({ t: `${t}`, count, last: `${last}`, last_t: `${last_t}`, lowest: `${lowest}`, highest: `${highest}`, sum: `${sum}`, resets });
                 const part = (name, kind, points) => JSON.stringify({ node: 'n', name, instance: null, kind, unit: 'count', step: '0', points });

@@ -244,3 +244,51 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
         browser.close().await;
     });
 }
+
+/// A plot that is a file: opened from the disk, without any server.
+#[test]
+fn a_plot_in_a_file_zooms_and_says_values_without_a_server() {
+    run(async {
+        let folder = std::env::temp_dir().join(format!("khz-plot-page-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (recording, html) = (folder.join("run.khzt"), folder.join("run.html"));
+        let khz = |words: &[&str], file: &Path| {
+            let done = Command::new(binary()).args(words).arg("-o").arg(file).env("KHZ_RING_DIR", "none").output().expect("khz runs");
+            assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        };
+        khz(&["record", "load.*", "mem.free", "cpu.all.*", "--direct", "--rate", "100", "--for", "5s"], &recording);
+        let words = ["plot", recording.to_str().expect("UTF-8"), "-m", "cpu.all.user", "-m", "cpu.all.idle", "-m", "mem.free"];
+        khz(&words, &html);
+        let browser = Browser::start().await;
+        for (width, theme) in [(1280, Theme::Light), (390, Theme::Dark)] {
+            browser.look(width, 900, theme).await;
+            browser.client.goto("about:blank").await.expect("a blank page opens");
+            browser.client.goto(&format!("file://{}", html.display())).await.expect("the file opens");
+            let page = Page { browser: &browser };
+            page.wait("it is drawn", "window.khzPlot?.panels.length === 2 && document.querySelector('.panel .legend b').textContent !== '–'").await;
+            let span = "(khzPlot.time.shown.to - khzPlot.time.shown.from)";
+            let whole = page.number(span).await;
+            assert!((4.0..7.0).contains(&whole), "{whole}");
+            let brightness = page.number("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]").await;
+            assert_eq!(brightness < 128.0, theme == Theme::Dark);
+            page.picture(&format!("plot-page-{width}")).await;
+            let (left, top, wide, high) = page.place(".panel .frame").await;
+            let at = |share: f64| (left + share * wide, top + 0.5 * high);
+            if width > 600 {
+                page.drag(at(0.25), at(0.5)).await;
+                page.wait("a drag zooms", &format!("Math.abs({span} - {whole} / 4) < 0.1")).await;
+                page.picture("plot-page-zoomed").await;
+                page.point_at(at(0.5).0, at(0.5).1).await;
+                page.wait("the tip has the time", "/\\d\\d:\\d\\d:\\d\\d\\.\\d\\d\\d/.test(document.querySelector('.panel .tip').textContent)").await;
+                page.press("Home").await;
+                page.wait("all of it", &format!("{span} === {whole}")).await;
+            }
+            let fetched = page.eval("performance.getEntriesByType('resource').filter(({ name }) => !name.startsWith('data:')).map(({ name }) => name)").await;
+            assert_eq!(fetched, json!([]), "nothing is fetched");
+            page.assert_fits().await;
+            assert_clean_console(&browser).await;
+        }
+        browser.close().await;
+        let _ = std::fs::remove_dir_all(&folder);
+    });
+}

@@ -20,7 +20,7 @@ const DOWN_TEXT_MAX = 300;
 const PHONE = 600;
 /** Room below the tiles (CSS pixels). */
 const BELOW = 96;
-const PARTS = { measure: "#metric", find: "#find", problem: "#find-problem", group: "#group", frame: ".tiles", sort: "sort" };
+const PARTS = { measure: "#metric", find: "#find", problem: "#find-problem", group: "#group", frame: ".tiles", lists: ["#metric", "#mark"], sort: "sort" };
 
 export class ClusterView extends NodesView {
   /** As NodesView. */
@@ -88,7 +88,7 @@ export class ClusterView extends NodesView {
     Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
     this.currentSince = NaN;
     this.past.begin(names.length);
-    if (this.past.count > 0) this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), names, this.ended.signal, () => this.show());
+    this.isPastWanted = this.past.count > 0;
     this.map.format = this.format = formatOf(unit);
     this.map.node = names.indexOf(pointed);
     this.arrange();
@@ -112,6 +112,14 @@ export class ClusterView extends NodesView {
     const isOther = nodes.down.some((down, at) => (down === 0) !== (before[at] === 0));
     if (isOther || (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS))) this.arrange();
     this.show();
+    this.addCatalogue();
+    if (this.isPastWanted) this.readPast();
+  }
+
+  /** What is now comes first: then there is time for the minute before. */
+  readPast() {
+    this.isPastWanted = false;
+    this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), this.nodes.names, this.ended.signal, () => this.show());
   }
 
   takeState(state, reason) {

@@ -3,7 +3,7 @@
 
 import { visible } from "./element.js";
 import { byName, fold, matcher } from "./hostlist.js";
-import { fillMeasures } from "./measure-choice.js";
+import { addCatalogue, fillMeasures } from "./measure-choice.js";
 import { measureOf } from "./measures.js";
 import { NodeChoice } from "./node-choice.js";
 import { NodeGroups } from "./node-groups.js";
@@ -16,7 +16,8 @@ export const ROOM_MIN = 200;
 export class NodesView {
   /**
    * `root` has the markup; `on` hears open(name), go(hash), state, notice, name and address as in main.js, and has the groups of
-   * the configuration. `selectors`: {measure, find, problem, group, frame, sort}, the last one being an attribute of the buttons.
+   * the configuration. `selectors`: {measure, find, problem, group, frame, lists, sort}; `lists` are those of measures, `sort` is an
+   * attribute of buttons.
    * `heard`: what of the stream's messages is taken beside its notices.
    */
   constructor(root, asked, on, selectors, heard) {
@@ -67,7 +68,15 @@ export class NodesView {
 
   /** Fills the list of measures. */
   fillMeasures(measure) {
-    fillMeasures(this.part("measure"), measure, this.ended.signal);
+    fillMeasures(this.part("measure"), measure);
+    this.isWhole = false;
+  }
+
+  /** Numbers are shown: now there is time for the list of every metric. */
+  addCatalogue() {
+    if (this.isWhole) return;
+    this.isWhole = true;
+    addCatalogue(this.selectors.lists.map(this.find), this.ended.signal);
   }
 
   hearChoices() {

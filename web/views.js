@@ -5,7 +5,7 @@
 const MODULES = {
   node: "node-view board canvas clock controls feeds frames heading heat measures moment node-numbers panel plot pointer stream table time-axis time-window track units",
   past: "node-past ask overview past past-rows past-track past-view samples time-bar time-hands",
-  cluster: "cluster-view canvas hostlist measure-choice measures node-choice node-groups nodes-view tile-layout tile-map tile-mark tile-past tile-scale tile-stream totals units",
+  cluster: "cluster-view ask canvas hostlist measure-choice measures node-choice node-groups nodes-view tile-layout tile-map tile-mark tile-past tile-scale tile-stream totals units",
   waterfall: "waterfall-view ask canvas hostlist measure-choice measures node-choice node-groups nodes-view tile-layout tile-scale tile-stream totals units waterfall-cells waterfall-layout waterfall-picture waterfall-pointer",
   compare: "compare-view ask canvas correlation hostlist measure-choice measure-queries measures moment node-choice query-answer query-chart range-panels range-view units",
   sums: "sums-view ask canvas hostlist measure-choice measure-queries measures moment node-groups query-answer query-chart range-panels range-view tile-layout units",

@@ -34,7 +34,7 @@ const PAST_SECONDS = 600;
 const NAMES_TEXT_MAX = 300;
 /** Room below the rows for times and notes (CSS pixels). */
 const BELOW = 88;
-const PARTS = { measure: ".measure", find: ".find", problem: ".fall-problem", group: ".group-choice", frame: ".fall", sort: "order" };
+const PARTS = { measure: ".measure", find: ".find", problem: ".fall-problem", group: ".group-choice", frame: ".fall", lists: [".measure"], sort: "order" };
 
 export class WaterfallView extends NodesView {
   /** As NodesView. */
@@ -189,6 +189,7 @@ export class WaterfallView extends NodesView {
     const now = performance.now();
     this.cells.take(data);
     this.picture.refresh();
+    this.addCatalogue();
     if (now - this.wroteAt < WRITE_MS) return;
     this.wroteAt = now;
     this.readNewest();

@@ -49,7 +49,10 @@ document.addEventListener("keydown", (event) => {
 start();
 import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
 
-const asked = () => new URLSearchParams(location.hash.slice(1));
+/** What the address asks for. */
+function asked() {
+  return new URLSearchParams(location.hash.slice(1));
+}
 
 /** What is shown, for those that are loaded later. */
 function here() {

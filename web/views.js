@@ -14,9 +14,7 @@ const MODULES = {
 };
 
 /** The class of each view. */
-const CLASSES = {
-  node: "node-view board canvas clock controls feeds frames heading heat measures moment node-numbers panel plot pointer stream table time-axis time-window track units", cluster: "ClusterView", waterfall: "WaterfallView", compare: "CompareView", sums: "SumsView", query: "QueryView", alerts: "AlertsView",
-};
+const CLASSES = { node: "NodeView", cluster: "ClusterView", waterfall: "WaterfallView", compare: "CompareView", sums: "SumsView", query: "QueryView", alerts: "AlertsView" };
 
 /** Views without numbers of now: whether these come is not said there. */
 const STILL = ["query", "alerts"];

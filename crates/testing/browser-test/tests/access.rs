@@ -36,9 +36,9 @@ const OF_A_NODE: [(&str, &str, &str); 5] = [
 fn cluster() -> (Cluster, OpenDoor) {
     let cluster = Cluster::new(64);
     cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), node.as_str() == "node03"));
-    let groups = vec![NodeGroup { name: "rack1".into(), nodes: "node[01-08]".into() }];
+    let groups = [NodeGroup { name: "rack1".into(), nodes: "node[01-08]".into() }];
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-    let door = OpenDoor::open_with(&cluster, any_port, |door| door.groups = groups);
+    let door = OpenDoor::open_with(&cluster, any_port, |door| door.groups = groups.into());
     (cluster, door)
 }
 

@@ -39,8 +39,8 @@ fn every_view_of_a_cluster_opens_in_firefox() {
         };
         let cluster = Cluster::new(64);
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
-        let groups = vec![NodeGroup { name: "rack1".into(), nodes: "node[01-08]".into() }];
-        let door = OpenDoor::open_with(&cluster, SocketAddr::from(([127, 0, 0, 1], 0)), |door| door.groups = groups);
+        let groups = [NodeGroup { name: "rack1".into(), nodes: "node[01-08]".into() }];
+        let door = OpenDoor::open_with(&cluster, SocketAddr::from(([127, 0, 0, 1], 0)), |door| door.groups = groups.into());
         let mut firefox = Firefox::start(&program).await;
         for theme in [Theme::Light, Theme::Dark] {
             firefox.look(1280, 900, theme).await;

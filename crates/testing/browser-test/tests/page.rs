@@ -5,7 +5,7 @@ use khz_browser_test::looks::{ALL_SIZES, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::server::{Server, binary};
-use khz_browser_test::root;
+use khz_browser_test::{root, target_dir};
 
 #[test]
 fn the_page_loads_and_moves_at_every_size_and_theme() {

@@ -8,7 +8,6 @@ use khz_browser_test::looks::{DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::run;
 use khz_browser_test::server::Server;
-use khz_browser_test::target_dir;
 use serde_json::{Value, json};
 
 /// Opens a query, and waits until it is answered.

@@ -112,6 +112,7 @@ export class ClusterView extends NodesView {
     const isOther = nodes.down.some((down, at) => (down === 0) !== (before[at] === 0));
     if (isOther || (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS))) this.arrange();
     this.show();
+    this.on.seen();
     this.addCatalogue();
     if (this.isPastWanted) this.readPast();
   }

@@ -17,6 +17,8 @@ let names = [];
 let groups = [];
 /** True when the server has more than one node. */
 let several = false;
+/** The server's answer, for the first view that asks the same. */
+let answered = null;
 let view = null;
 /** Which view is shown, or on its way: its name, and which node; null is the only one. */
 let shown = { name: "", node: null };
@@ -88,6 +90,7 @@ async function start() {
     several = found.nodes.length > 1;
     groups = found.groups;
     names = found.nodes;
+    answered = found;
   } catch (error) {
     showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
     setTimeout(start, RETRY_MS);
@@ -131,9 +134,18 @@ function on() {
     open: openNode,
     go: (hash) => (location.hash = hash),
     past: () => loaded("past"),
+    seen: loadRest,
+    nodes: takeAnswer,
     counts: (counts) => alertCount?.show(counts),
     groups,
   };
+}
+
+/** What the server said of its nodes when the page was opened, once. */
+function takeAnswer() {
+  const found = answered;
+  answered = null;
+  return found;
 }
 
 /** The module of a view; null if it cannot be had. */
@@ -146,10 +158,11 @@ async function loaded(name) {
   }
 }
 
-/** Loads what can wait until there is something to see. */
+/** The first picture is there: loads what could wait for it. */
 async function loadRest() {
   if (isRest) return;
   isRest = true;
+  performance.mark("khz-picture");
   // The address that a demo prints.
   if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
   import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));
@@ -212,7 +225,8 @@ function showState(state, reason = "") {
   pill.textContent = { connecting: "connecting", live: "live", waiting: "reconnecting", paused: "paused", down: "down" }[state];
   const words = visible(reason);
   pill.title = words;
-  if (state !== "connecting") loadRest();
+  // Without numbers there is nothing to wait for.
+  if (!["connecting", "live"].includes(state)) loadRest();
   const notice = find("#notice");
   if (state === "waiting" || state === "down") {
     clearTimeout(noticeTimer);

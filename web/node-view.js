@@ -21,7 +21,8 @@ export class NodeView {
   /**
    * `node`: its name, or null for the only one there is; `asked`: what the address asks for. `on` hears name(name), state(state, reason),
    * notice(text), address(hash), and step(hash): an address that one can go back from. past() loads the module
-   * of the past; it resolves to null if that fails.
+   * of the past; it resolves to null if that fails. seen(): the first picture is there. nodes(): the
+   * server's answer about its nodes, if it has just come.
    */
   constructor(node, asked, on) {
     this.node = node;
@@ -45,7 +46,7 @@ export class NodeView {
     );
     this.board = new Board(document.querySelector("#board"), (panel) => this.addPanel(panel));
     this.heading = new Heading(document, this.board);
-    this.line = new Line(PATTERNS, node, this.listener());
+    this.line = new Line(PATTERNS, node, this.listener(), node ? null : on.nodes());
     this.controls = new Controls(document, node, asked, this.ended.signal, {
       rate: (rate) => {
         this.heading.restart();
@@ -204,7 +205,10 @@ export class NodeView {
     let drawn = false;
     for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
     // What is shown now comes first.
-    if (drawn) this.openPast();
+    if (drawn && !this.isOpening) {
+      this.on.seen();
+      this.openPast();
+    }
     return drawn;
   }
 

@@ -11,7 +11,13 @@ export class RangeView {
     this.on = on;
     this.ended = new AbortController();
     this.find = (selector) => root.querySelector(selector);
-    this.panels = new RangePanels(this.find(".grid"), this.ended.signal, { state: on.state, shown: () => this.shown() });
+    this.panels = new RangePanels(this.find(".grid"), this.ended.signal, {
+      state: on.state,
+      shown: () => {
+        on.seen();
+        this.shown();
+      },
+    });
     this.hear(".span", () => this.start());
     on.name(name);
   }

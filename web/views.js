@@ -25,7 +25,8 @@ export function viewIn(asked) {
   if (STILL.some((name) => asked.has(name))) return STILL.find((name) => asked.has(name));
   const view = asked.get("view");
   if (["waterfall", "compare", "sums"].includes(view)) return view;
-  return asked.has("node") ? "node" : null;
+  // Only the page of a node has a window.
+  return asked.has("node") || asked.has("window") ? "node" : null;
 }
 
 /** Asks for all modules of a view, or of the past of a node; resolves to the first. */

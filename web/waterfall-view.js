@@ -189,6 +189,7 @@ export class WaterfallView extends NodesView {
     const now = performance.now();
     this.cells.take(data);
     this.picture.refresh();
+    this.on.seen();
     this.addCatalogue();
     if (now - this.wroteAt < WRITE_MS) return;
     this.wroteAt = now;

@@ -1,6 +1,7 @@
 //! The live page in a real headless Chromium, served by a real khz.
 
 use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::demo::Demo;
 use khz_browser_test::looks::{ALL_SIZES, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
@@ -42,10 +43,57 @@ fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_arrived() {
             painted < scripts,
             "the first paint is after {painted} ms, not before all files ({scripts} ms)"
         );
+        let order = "[performance.getEntriesByName('khz-picture')[0].startTime, \
+                     ...['node-past', 'overview', 'alert-count'].map(name => performance.getEntriesByType('resource').find(r => r.name.endsWith(`/${name}.js`))?.startTime ?? 1e9)]";
+        let order: Vec<f64> = serde_json::from_value(page.eval(order).await).expect("times");
+        assert!(order[1..].iter().all(|start| *start >= order[0]), "the first picture waits for nothing else: {order:?}");
         let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
                       .every(r => r.encodedBodySize < r.decodedBodySize)";
         assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all files come compressed");
         assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+/// Notes when the first plot or tile has a painted pixel.
+const WATCH: &str = "(() => { const isPainted = (canvas) => { \
+    if (!canvas || canvas.width < 2) return false; \
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); \
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) return true; return false; }; \
+    const timer = setInterval(() => { const shown = [...document.querySelectorAll('#board .panel .trace')].slice(0, 1).some(isPainted) \
+        || (isPainted(document.querySelector('.tiles canvas')) && /\\d/.test(document.querySelector('[data-total=mean]').textContent)); \
+    if (shown) { window.pictureAt = performance.now(); clearInterval(timer); } }, 30); })()";
+
+/// `KHZ_BIN=... cargo test -p khz-browser-test --test page -- --ignored first_picture --nocapture`
+#[test]
+#[ignore = "measures, and asserts nothing"]
+fn how_long_the_first_picture_takes_over_a_slow_line() {
+    run(async {
+        let server = Server::start().await;
+        let demo = Demo::start(&[]).await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let all = "performance.getEntriesByType('resource').filter(r => /(js|css|svg)$/.test(r.name)).reduce((sum, r) => sum + r.encodedBodySize, 0)";
+        browser.cdp("Page.enable", serde_json::json!({})).await;
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": WATCH })).await;
+        // A minute of past, as of a khz that somebody looks at.
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        for line in [(20_000, 100), (10_000_000, 0)] {
+            browser.slow_line(line).await;
+            let node = format!("{}#rate=10&window=1min", server.url());
+            for (view, url) in [("node", node), ("200 nodes", demo.url().to_owned())] {
+                let mut times = Vec::new();
+                for _ in 0..5 {
+                    browser.cdp("Network.clearBrowserCache", serde_json::json!({})).await;
+                    let page = Page::open_bare(&browser, &url).await;
+                    page.wait("there is a picture", "window.pictureAt").await;
+                    times.push(page.number("pictureAt").await.round());
+                    println!("  {view}: {:?} ms, {} bytes of files by then", times.last(), page.number(all).await);
+                }
+                times.sort_by(f64::total_cmp);
+                println!("{view} over {line:?}: median {} ms of {times:?}", times[times.len() / 2]);
+            }
+        }
         browser.close().await;
     });
 }

@@ -69,11 +69,15 @@ export class Panel {
   /** Writes the numbers that value(track, gauge) has. */
   write(value) {
     for (const entry of this.values) {
-      const { source } = entry;
-      const text = source.read ? source.read(value) : source.format(value(source.track, source.gauge));
+      const text = this.textOf(entry.source, value);
       if (text === entry.shown) continue;
       entry.text.data = entry.shown = text;
     }
+  }
+
+  /** The number of an entry of the legend. */
+  textOf(source, value) {
+    return source.read ? source.read(value) : source.format(value(source.track, source.gauge));
   }
 
   /** What a screen reader says of the picture. */

@@ -60,7 +60,7 @@ class PlotPage {
   }
 
   build({ title, subtitle, remarks }) {
-    const theme = element("button", { type: "button", classes: "boxed", "aria-label": "Switch between light and dark", text: "Theme" });
+    const theme = element("button", { type: "button", classes: "boxed", "aria-label": "Theme: light or dark", text: "Theme" });
     theme.addEventListener("click", () => window.khzTheme.toggle());
     this.shownTime = element("b", { classes: "timebar-text" });
     this.help = element("p", { classes: "note", text: "Drag in a plot to zoom, drag the time axis or press Shift to move, double-click to go back. Keys: + − ← → Backspace, Home for all; in a plot ← → point at a time." });

@@ -13,7 +13,7 @@ const SERIES_MAX = 512;
 
 /** `view`: the NodeView. */
 export async function nodeCard(view) {
-  const panels = view.board.panels.filter((panel) => !panel.root.hidden);
+  const panels = view.board.panels.filter((panel) => !panel.root.hidden).sort(inOrderOfPage);
   const { from, to } = view.time.shown;
   const pictures = view.time.past ? await view.past.whole(panels) : null;
   const now = { edge: view.edge, tier: view.tier, offset: view.board.offset };
@@ -24,16 +24,18 @@ export async function nodeCard(view) {
     to,
     link: view.linkTo(from, to),
     width,
-    parts: panels.map((panel) => partOf(panel, { from, to, width, now, picture: pictures?.get(panel) })),
+    parts: panels.map((panel) => partOf(panel, { from, to, width, now, picture: pictures?.get(panel), value: view.numbers.reader(panel, NaN).value })),
     table: tableOfPanels(panels, { from, to, now, pictures }),
     match: view.line.patterns,
   };
 }
 
-function partOf(panel, { from, to, width, now, picture }) {
+const inOrderOfPage = (a, b) => (a.root.compareDocumentPosition(b.root) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
+
+function partOf(panel, { from, to, width, now, picture, value }) {
   return {
     title: panel.title,
-    legend: panel.values.map(({ label, source, shown }) => ({ label, text: shown, colour: label && panel.series.includes(source) ? colours.series[source.colour] : null })),
+    legend: panel.values.map(({ label, source }) => ({ label, text: panel.textOf(source, value), colour: label && panel.series.includes(source) ? colours.series[source.colour] : null })),
     note: panel.note.textContent,
     share: panel.root.offsetWidth / width,
     height: panel.frame.clientHeight,

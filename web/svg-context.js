@@ -143,7 +143,7 @@ export class SvgContext {
     part.width = Math.ceil(sw);
     part.height = Math.ceil(sh);
     part.getContext("2d").drawImage(image, sx, sy, sw, sh, 0, 0, part.width, part.height);
-    const rendering = this.imageSmoothingEnabled ? "" : ` image-rendering="pixelated" style="image-rendering:pixelated"`;
+    const rendering = this.imageSmoothingEnabled ? "" : ` image-rendering="pixelated"`;
     this.add(`<image${box(x, y, width, height)} preserveAspectRatio="none"${rendering} href="${part.toDataURL()}"${this.clipped}/>`);
   }
 

@@ -20,6 +20,12 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Digits of the length before an answer.
 const LENGTH_DIGITS_MAX: usize = 8;
 
+/// What pages write on the console, in the folder of the profile.
+const SAID: &str = "said.txt";
+
+/// What Firefox says of itself, since its server for experiments cannot be reached.
+const OWN: &str = "RSLoader:";
+
 /// Marionette chooses a port; nothing calls home; the page may measure time and is no tab of many.
 const PREFERENCES: &str = r#"
 user_pref("marionette.port", 0);
@@ -38,6 +44,8 @@ user_pref("browser.search.update", false);
 user_pref("captivedetect.canonicalURL", "");
 user_pref("datareporting.healthreport.uploadEnabled", false);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("devtools.console.stdout.chrome", false);
+user_pref("devtools.console.stdout.content", true);
 user_pref("dom.push.connection.enabled", false);
 user_pref("extensions.getAddons.cache.enabled", false);
 user_pref("extensions.systemAddon.update.enabled", false);
@@ -75,6 +83,8 @@ pub struct Firefox {
     profile: PathBuf,
     stream: TcpStream,
     number: u64,
+    /// Bytes of the file of what pages said that were read.
+    heard: usize,
 }
 
 impl Firefox {
@@ -84,18 +94,18 @@ impl Firefox {
         std::fs::create_dir_all(&profile).expect("a folder for the profile");
         std::fs::write(profile.join("user.js"), PREFERENCES).expect("the preferences");
         let child = Command::new(program)
-            .args(["--headless", "--marionette", "--no-remote", "--new-instance", "--profile"])
+            .args(["--headless", "--marionette", "--remote-allow-system-access", "--no-remote", "--new-instance", "--profile"])
             .arg(&profile)
             .env("MOZ_HEADLESS", "1")
             .env("MOZ_CRASHREPORTER_DISABLE", "1")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(std::fs::File::create(profile.join(SAID)).expect("a file for what is said"))
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         let stream = connected(&profile).await;
-        let mut firefox = Firefox { child, profile, stream, number: 0 };
+        let mut firefox = Firefox { child, profile, stream, number: 0, heard: 0 };
         let greeting = firefox.read().await;
         assert_eq!(greeting["marionetteProtocol"], 3, "{greeting}");
         firefox.command("WebDriver:NewSession", json!({})).await;
@@ -138,18 +148,20 @@ impl Firefox {
 
     /// The errors and warnings of the page since the last call: of scripts, and what was written on the console.
     pub async fn console_errors(&mut self) -> Vec<String> {
+        let said = std::fs::read(self.profile.join(SAID)).unwrap_or_default();
+        let new = String::from_utf8_lossy(&said[self.heard.min(said.len())..]).into_owned();
+        self.heard = said.len();
+        let is_wrong = |line: &&str| ["console.error:", "console.warn:", "console.assert:"].iter().any(|level| line.starts_with(level)) && !line.contains(OWN);
+        let mut errors: Vec<String> = new.lines().filter(is_wrong).map(str::to_owned).collect();
         let script = "
-            const storage = Cc['@mozilla.org/consoleAPI-storage;1'].getService(Ci.nsIConsoleAPIStorage);
-            const said = storage.getEvents().filter(({ level }) => ['error', 'warn', 'assert'].includes(level))
-                .map((event) => `${event.level}: ${Array.from(event.arguments).join(' ')}`);
             const thrown = Services.console.getMessageArray()
                 .filter((message) => message instanceof Ci.nsIScriptError && /^http/.test(message.sourceName) && !(message.flags & Ci.nsIScriptError.infoFlag))
                 .map((error) => `${error.sourceName}:${error.lineNumber}: ${error.errorMessage}`);
-            storage.clearEvents();
             Services.console.reset();
-            return [...said, ...thrown];";
-        let found = self.chrome(script).await;
-        serde_json::from_value(found).unwrap_or_else(|error| panic!("the console: {error}"))
+            return thrown;";
+        let thrown: Vec<String> = serde_json::from_value(self.chrome(script).await).expect("a list of errors");
+        errors.extend(thrown);
+        errors
     }
 
     /// Saves what is seen as a PNG file.

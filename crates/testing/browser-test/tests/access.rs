@@ -85,6 +85,7 @@ fn axe_finds_nothing_on_any_view() {
 async fn in_dialogs(axe: &Axe, page: &Page<'_>) -> Vec<String> {
     let mut found = Vec::new();
     for (key, dialog) in [("?", "#keys"), ("s", ".save")] {
+        page.eval("document.activeElement?.blur()").await;
         page.press(key).await;
         page.wait("it is open", &format!("document.querySelector('{dialog}')?.open")).await;
         found.extend(axe.findings(page).await.into_iter().map(|line| format!("{dialog}: {line}")));

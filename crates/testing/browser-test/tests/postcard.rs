@@ -120,7 +120,7 @@ fn a_node_is_saved_as_it_is_seen_now_and_in_the_past() {
         let saved = Saved::of(&browser, "node").await;
         let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
         let start = page.number("khz.newest").await;
-        page.wait("some rows are there", &format!("khz.newest > {start} + 6")).await;
+        page.wait("the window is full", &format!("khz.newest > {start} + 12")).await;
         let (base, table) = saved.all(&page).await;
         let node = page.eval("document.querySelector('#node').textContent").await;
         let name = base.file_name().unwrap().to_str().unwrap();

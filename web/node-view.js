@@ -196,6 +196,8 @@ export class NodeView {
   }
 
   draw(now) {
+    // The paper has another width: a plot that went on would be empty there.
+    if (this.isOnPaper) return false;
     this.edge = Number.isNaN(this.frozen) ? this.clock.edge(now) : this.frozen;
     this.past?.overview.draw(this.liveWindow().to, now);
     if (Number.isNaN(this.edge) && !this.time.past) return false;
@@ -292,5 +294,20 @@ export class NodeView {
     for (const panel of unseen) panel.shown = true;
     this.draw(performance.now());
     for (const panel of unseen) panel.shown = false;
+    // Chromium prints a canvas by its commands, and what was cleared as white: the axes would cover the curves.
+    for (const { picture } of this.board.panels) if (picture.axes) flatten(picture.axes);
+    this.isOnPaper = true;
   }
+
+  /** The paper is printed: on the screen the plots go on. */
+  leavePaper() {
+    this.isOnPaper = false;
+  }
+}
+
+/** Makes pixels of what a canvas has. */
+function flatten(canvas) {
+  const { width, height } = canvas;
+  const context = canvas.getContext("2d");
+  if (width > 1) context.putImageData(context.getImageData(0, 0, width, height), 0, 0);
 }

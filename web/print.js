@@ -11,21 +11,19 @@ export function hearPrinting(shown, repaint) {
   document.body.append(foot);
   document.head.append(element("link", { rel: "stylesheet", href: "print.css", media: "print" }));
   let theme = null;
-  const paint = () => {
-    repaint();
-    // A frame that comes later is not on the paper.
-    shown().view?.paintNow?.();
-  };
   addEventListener("beforeprint", () => {
     theme = root.dataset.theme ?? "";
     root.dataset.theme = "light";
     foot.textContent = `${location.href} · ${timeOf(shown().view)}`;
-    paint();
+    repaint();
+    // A frame that comes later is not on the paper.
+    shown().view?.paintNow?.();
   });
   addEventListener("afterprint", () => {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    paint();
+    shown().view?.leavePaper?.();
+    repaint();
   });
 }
 

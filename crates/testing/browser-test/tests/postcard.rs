@@ -227,6 +227,12 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
                  onPaper.push(getComputedStyle(document.body).backgroundColor, seen('.controls, .top button, .overview'), document.querySelector('.print-foot').textContent, document.documentElement.dataset.theme); }), true)",
             )
             .await;
+            // What is on the canvases when all is printed, before the page goes on.
+            page.eval(
+                "(addEventListener('afterprint', () => { window.blank = [...document.querySelectorAll('.panel:not([hidden]) .trace, .tiles canvas')].filter((c) => c.clientWidth > 0).filter((c) => \
+                 !c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((byte) => byte > 0)).length; }, true), true)",
+            )
+            .await;
             let pdf = browser.cdp("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true })).await;
             let pdf = khz_browser_test::base64::decoded(pdf["data"].as_str().expect("a file in base64"));
             assert!(pdf.starts_with(b"%PDF"), "{name}");
@@ -238,6 +244,8 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
             let link = address(&page).await;
             assert!(foot.starts_with(&format!("{link} · ")) && foot.contains(':') && foot.contains("20"), "{name}: {foot}");
             assert_eq!(seen[3], "light", "{name}");
+            page.wait("it is printed", "window.blank !== undefined").await;
+            assert_eq!(page.eval("blank").await, 0, "{name}: canvases without anything on them");
             page.wait("the screen is dark again", "getComputedStyle(document.body).backgroundColor === 'rgb(15, 17, 19)'").await;
         }
         assert_clean_console(&browser).await;

@@ -3,7 +3,7 @@
 
 import { numberText, seriesOfAlert } from "./alert-list.js";
 import { ask, askPrometheus } from "./ask.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 import { seriesOf } from "./query-answer.js";
 import { QueryChart } from "./query-chart.js";
 import { LINES_MAX, RANGES } from "./query-view.js";

@@ -3,7 +3,7 @@
 
 import { AlertDetail } from "./alert-detail.js";
 import { classOf, placeOf, sinceText } from "./alert-list.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 
 /** Alerts of a rule that are listed. */
 export const ALERTS_MAX = 50;

@@ -5,7 +5,7 @@ import { momentText } from "./alert-detail.js";
 import { listOf } from "./alert-list.js";
 import { reconcile, RuleRow } from "./alert-rows.js";
 import { askPrometheus } from "./ask.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 
 /** Pause between two questions; a server that needs long has a longer one. */
 const REFRESH_MS = 10_000;

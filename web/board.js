@@ -1,9 +1,10 @@
 // The board: which panels there are, which metrics fill them, and how they come when an interface or a disk
 // appears. It refuses to draw.
 
+import { element } from "./element.js";
 import { Computed, Gauge, Rate, Shares } from "./feeds.js";
 import { formatOf, isBinary } from "./measures.js";
-import { element, Panel } from "./panel.js";
+import { Panel } from "./panel.js";
 import { bytes, bytesPerSecond, digits, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
 
 /** What a CPU's time goes into; the two of rest stand last. */

@@ -1,77 +1,53 @@
 // The view of all nodes: what they are coloured by, which are shown and in which order, and the facts above them.
 // It joins the stream of tiles to the map; it refuses to draw.
 
-import { byName, fold, matcher } from "./hostlist.js";
-import { fillMeasures, linkViews } from "./measure-choice.js";
+import { fold } from "./hostlist.js";
+import { linkViews } from "./measure-choice.js";
 import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT } from "./measures.js";
-import { NodeChoice } from "./node-choice.js";
-import { visible } from "./panel.js";
+import { label, NodesView, put, ROOM_MIN } from "./nodes-view.js";
 import { groupsByName, Layout } from "./tile-layout.js";
 import { GONE, TileMap } from "./tile-map.js";
 import { TileMark } from "./tile-mark.js";
 import { PAST_SECONDS, TilePast } from "./tile-past.js";
 import { TileScale } from "./tile-scale.js";
-import { TileStream } from "./tile-stream.js";
 import { count, totalsOf, writeTotals } from "./totals.js";
 
 /** Tiles that change places faster than this cannot be followed. */
 const RESORT_MS = 5_000;
 /** The list of nodes that are down is cut after this many characters. */
 const DOWN_TEXT_MAX = 300;
-/** The least room that tiles have, and below which width a screen is a phone (CSS pixels). */
-const ROOM_MIN = 200;
+/** Below this width a screen is a phone (CSS pixels). */
 const PHONE = 600;
-const SORTS = ["name", "value", "group"];
+/** Room below the tiles (CSS pixels). */
+const BELOW = 96;
+const PARTS = { measure: "#metric", find: "#find", problem: "#find-problem", group: "#group", frame: ".tiles", lists: ["#metric", "#mark"], sort: "sort" };
 
-export class ClusterView {
-  /** `root` has the markup, `groups` are of the configuration; `on` hears open(name), state(state, reason), notice(text) and address(hash). */
-  constructor(root, asked, groups, on) {
-    this.root = root;
-    this.groups = groups;
-    this.on = on;
-    this.ended = new AbortController();
-    this.find = (selector) => root.querySelector(selector);
-    this.nodes = { names: [], values: new Float64Array(0), down: new Uint8Array(0), unit: "" };
-    this.measure = measureOf(asked.get("metric"));
-    /** The nodes that the search leaves. */
-    this.shown = [];
-    /** Where there are groups, they are what people know. */
-    this.sortUsual = groups.some ? "group" : "name";
-    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : this.sortUsual;
-    this.group = asked.get("group") ?? "";
-    this.search = asked.get("find") ?? "";
+export class ClusterView extends NodesView {
+  /** As NodesView. */
+  constructor(root, asked, on) {
+    super(root, asked, on, PARTS, {
+      nodes: (data) => this.takeNodes(data),
+      tiles: (data) => this.takeTiles(data),
+      state: (state, reason) => this.takeState(state, reason),
+    });
     this.sortedAt = -Infinity;
     /** Since when numbers come; NaN while there are none, and who is down is not known either. */
     this.currentSince = NaN;
     /** Messages with numbers since the view was opened. */
     this.messages = 0;
+    this.past = new TilePast();
     this.map = new TileMap(this.find(".tiles"), this.nodes, this.ended.signal, {
       open: (node) => on.open(this.nodes.names[node]),
       choose: (node) => this.choice.toggle(this.nodes.names[node]),
       move: () => this.writeTip(),
     });
-    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
-      changed: () => this.map.refresh(),
-      compare: (hash) => on.go(hash),
-      notice: on.notice,
-    });
-    this.map.choice = this.choice;
-    this.past = new TilePast();
-    this.map.past = this.past;
-    this.stream = new TileStream({
-      nodes: (data) => this.takeNodes(data),
-      tiles: (data) => this.takeTiles(data),
-      notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
-      state: (state, reason) => this.takeState(state, reason),
-    });
-    fillMeasures(this.find("#metric"), this.measure, this.ended.signal);
-    groups.fill(this.find("#group"), this.group);
-    this.group = this.find("#group").value;
-    this.find("[data-sort='group']").hidden = !groups.some;
-    this.listen();
-    this.resized = new ResizeObserver(() => this.arrange());
-    this.resized.observe(this.find(".tiles"));
-    this.choose(this.measure);
+    Object.assign(this.map, { choice: this.choice, past: this.past });
+    on.name("All nodes");
+    this.find("[data-sort='group']").hidden = !this.groups.some;
+    const measure = measureOf(asked.get("metric"));
+    this.fillMeasures(measure);
+    this.observe();
+    this.choose(measure);
     this.mark = new TileMark(this.find("#mark"), asked.get("mark"), this.ended.signal, {
       chosen: () => this.showControls(),
       changed: () => this.show(),
@@ -79,27 +55,14 @@ export class ClusterView {
     this.showControls();
   }
 
-  close() {
-    this.ended.abort();
-    this.stream.close();
-    this.resized.disconnect();
-  }
-
-  /** Colours have changed. */
+  /** Colours, or what is chosen, have changed. */
   repaint() {
-    this.map.refresh();
+    this.map?.refresh();
   }
 
-  listen() {
-    const { signal } = this.ended;
-    const search = this.find("#find");
-    search.value = this.search;
-    this.find("#metric").addEventListener("change", (event) => this.choose(measureOf(event.target.value)), { signal });
-    this.find("#group").addEventListener("change", (event) => this.setGroup(event.target.value), { signal });
-    search.addEventListener("input", () => this.setSearch(search.value), { signal });
-    for (const button of this.root.querySelectorAll("[data-sort]")) {
-      button.addEventListener("click", () => this.setSort(button.dataset.sort), { signal });
-    }
+  /** For paper, which waits for no frame. */
+  paintNow() {
+    this.map.paint();
   }
 
   /** Shows another quantity: what was known of the last one is not known of this. */
@@ -112,34 +75,10 @@ export class ClusterView {
     this.showControls();
   }
 
-  setSort(sort) {
-    this.sort = sort;
-    this.arrange();
-    this.showControls();
-  }
-
-  setGroup(group) {
-    this.group = group;
-    this.arrange();
-    this.showControls();
-  }
-
-  setSearch(text) {
-    this.search = text;
-    this.arrange();
-    this.showControls();
-  }
-
   showControls() {
-    for (const button of this.root.querySelectorAll("[data-sort]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.sort === this.sort));
-    }
-    const hash = new URLSearchParams();
+    const hash = new URLSearchParams(this.showChoices());
     if (this.measure !== MEASURE_DEFAULT) hash.set("metric", this.measure.id);
-    if (this.sort !== this.sortUsual) hash.set("sort", this.sort);
-    if (this.group) hash.set("group", this.group);
     if (this.mark?.measure) hash.set("mark", this.mark.measure.id);
-    if (this.search) hash.set("find", this.search);
     this.on.address(hash.toString());
     linkViews(this.find(".views"), "tiles", { measure: this.measure, find: this.search, group: this.group });
   }
@@ -149,7 +88,7 @@ export class ClusterView {
     Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
     this.currentSince = NaN;
     this.past.begin(names.length);
-    if (this.past.count > 0) this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), names, this.ended.signal, () => this.show());
+    this.isPastWanted = this.past.count > 0;
     this.map.format = this.format = formatOf(unit);
     this.map.node = names.indexOf(pointed);
     this.arrange();
@@ -173,6 +112,15 @@ export class ClusterView {
     const isOther = nodes.down.some((down, at) => (down === 0) !== (before[at] === 0));
     if (isOther || (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS))) this.arrange();
     this.show();
+    this.on.seen();
+    this.addCatalogue();
+    if (this.isPastWanted) this.readPast();
+  }
+
+  /** What is now comes first: then there is time for the minute before. */
+  readPast() {
+    this.isPastWanted = false;
+    this.past.read(addressOf(this.measure, { rate: 1, past: PAST_SECONDS }), this.nodes.names, this.ended.signal, () => this.show());
   }
 
   takeState(state, reason) {
@@ -191,20 +139,10 @@ export class ClusterView {
   /** Which nodes are shown, and where. */
   arrange() {
     const { names, values, down } = this.nodes;
-    const problem = this.find("#find-problem");
-    problem.textContent = "";
-    try {
-      this.matches = matcher(this.search);
-    } catch (error) {
-      problem.textContent = visible(error.message);
-      this.matches ??= () => true;
-    }
-    const shown = [];
-    const inGroup = this.groups.matcher(this.group);
-    for (let at = 0; at < names.length; at++) if (inGroup(names[at]) && this.matches(names[at])) shown.push(at);
+    this.choosePositions(names);
     const rank = (at) => (Number.isNaN(values[at]) ? -1 : values[at]);
-    const up = shown.filter((at) => !down[at]);
-    const gone = shown.filter((at) => down[at]).sort((a, b) => byName(names[a], names[b]));
+    const up = this.shown.filter((at) => !down[at]);
+    const gone = this.sorted(this.shown.filter((at) => down[at]), names);
     const groups = {
       value: () => [{ label: "", nodes: up.sort((a, b) => rank(b) - rank(a)) }],
       name: () => groupsByName(names, up),
@@ -213,12 +151,10 @@ export class ClusterView {
     // What is wrong comes first.
     if (gone.length > 0) groups.unshift({ label: `down  ·  ${count(gone.length)}`, nodes: gone });
     this.sortedAt = performance.now();
-    this.shown = shown;
-    const frame = this.find(".tiles");
+    const width = this.find(".tiles").clientWidth;
     // A phone scrolls anyway: names are worth a screen of their own.
-    const least = frame.clientWidth < PHONE ? innerHeight : ROOM_MIN;
-    const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - 96;
-    this.map.arrange(new Layout(groups, frame.clientWidth, Math.max(room, least)));
+    const least = width < PHONE ? innerHeight : ROOM_MIN;
+    this.map.arrange(new Layout(groups, width, Math.max(this.room(BELOW), least)));
     this.writeFacts();
   }
 
@@ -236,7 +172,7 @@ export class ClusterView {
     const { known, unknown, highest, gone } = facts;
     const [fell, left, missing] = gone;
     Object.assign(this, { known, unknown, down: isCurrent ? fell.length : NaN, missing: missing.length, highest: names[highest] });
-    writeTotals(this.nodes, this.shown.length, facts, isCurrent, this.format ?? String);
+    writeTotals(this.nodes, this.shown.length, facts, isCurrent, this.format);
     // Down ones stand alone; those that left, and those that were never seen, say so.
     const parts = gone.map((some, at) => (some.length === 0 ? "" : `${at === 0 ? "" : `${GONE[at + 1]}: `}${fold(some)}`));
     const folded = parts.filter((part) => part !== "").join("; ");
@@ -246,12 +182,11 @@ export class ClusterView {
     if (list.lastChild.data !== cut) list.lastChild.data = cut;
     this.find(".down-swatch").lastChild.data = `down (${count(this.down)})`;
     this.find(".unknown-swatch").lastChild.data = `unknown (${count(unknown)})`;
-    const label = `${count(this.shown.length)} nodes coloured by ${this.measure.label}: ${isCurrent ? count(fell.length) : "nobody knows how many"} down, ${count(unknown)} unknown${left.length > 0 ? `, ${count(left.length)} left` : ""}${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
-    if (this.map.canvas.getAttribute("aria-label") !== label) this.map.canvas.setAttribute("aria-label", label);
+    const words = `${count(this.shown.length)} nodes coloured by ${this.measure.label}: ${isCurrent ? count(fell.length) : "nobody knows how many"} down, ${count(unknown)} unknown${left.length > 0 ? `, ${count(left.length)} left` : ""}${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
+    label(this.map.canvas, words);
   }
 
   writeLegend() {
-    const format = this.format ?? String;
     const { mark } = this;
     this.map.mark = mark?.measure ? mark : null;
     const key = this.find(".mark-key");
@@ -260,12 +195,7 @@ export class ClusterView {
       const text = ` ${mark.measure.label}, 0 to ${mark.format(mark.scale.top)}${mark.scale.beyond ? " or more" : ""}`;
       if (key.lastChild.data !== text) key.lastChild.data = text;
     }
-    const marks = this.root.querySelectorAll(".scale-marks span");
-    [0, this.scale.top / 2, this.scale.top].forEach((value, i) => {
-      const round = format(value).replace(/\.0+(?=\D|$)/, "");
-      const text = this.nodes.unit ? `${round}${i === 2 && this.scale.beyond ? " or more" : ""}` : "";
-      if (marks[i].textContent !== text) marks[i].textContent = text;
-    });
+    this.writeScale();
   }
 
   /** Name and value of the tile pointed at. */
@@ -280,7 +210,7 @@ export class ClusterView {
     const { mark } = this;
     const second = mark?.fits(names) && !down[node] ? `  ·  ${mark.measure.label} ${mark.format(mark.values[node])}` : "";
     const text = `${names[node]}  ${value}${second}${this.map.touched === node && !layout.size.font ? "  ·  touch again to open" : ""}`;
-    if (tip.textContent !== text) tip.textContent = text;
+    put(tip, text);
     const [x, y] = layout.corner(place);
     const width = this.find(".tiles").clientWidth;
     tip.style.left = `${Math.min(Math.max(0, x + layout.width / 2 - tip.offsetWidth / 2), Math.max(0, width - tip.offsetWidth))}px`;

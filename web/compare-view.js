@@ -2,41 +2,28 @@
 // address has the nodes. It refuses to choose nodes: tiles and waterfall do.
 
 import { correlation } from "./correlation.js";
+import { element } from "./element.js";
 import { fold, hostlistNames } from "./hostlist.js";
 import { instances, MEASURE_QUERIES, windowOf } from "./measure-queries.js";
-import { linkViews } from "./measure-choice.js";
 import { measureOf } from "./measures.js";
 import { NODES_MAX } from "./node-choice.js";
-import { element } from "./panel.js";
-import { fillSpans, RangePanels, SPAN_DEFAULT, SPANS, stepOf } from "./range-panels.js";
+import { RangeView } from "./range-view.js";
 import { UNKNOWN_TEXT } from "./units.js";
 
-export class CompareView {
+export class CompareView extends RangeView {
   constructor(root, asked, on) {
-    this.root = root;
-    this.on = on;
-    this.ended = new AbortController();
-    this.find = (selector) => root.querySelector(selector);
-    const { signal } = this.ended;
-    this.panels = new RangePanels(this.find(".compare-panels"), signal, { state: on.state, shown: () => this.writeCorrelations() });
-    this.find(".span").addEventListener("change", () => this.start(), { signal });
-    this.find(".correlate").addEventListener("click", () => this.setCorrelated(!this.isCorrelated), { signal });
-    on.name("Compare");
+    super("Compare", root, on);
+    this.hear(".correlate", () => this.setCorrelated(!this.isCorrelated), "click");
     this.ask(asked);
   }
 
-  close() {
-    this.ended.abort();
-    this.panels.root.replaceChildren();
-  }
-
-  repaint() {
-    this.panels.repaint();
+  shown() {
+    this.writeCorrelations();
   }
 
   ask(asked) {
     this.nodes = hostlistNames(asked.get("nodes") ?? "", NODES_MAX);
-    fillSpans(this.find(".span"), asked.get("range"));
+    this.askSpan(asked);
     this.isCorrelated = asked.get("correlation") === "1";
     this.start();
   }
@@ -46,10 +33,9 @@ export class CompareView {
     const { nodes } = this;
     this.writeNodes();
     this.showControls();
-    const span = SPANS[this.find(".span").value];
-    const over = windowOf(stepOf(span));
-    const panels = MEASURE_QUERIES.map(({ label, format, of }) => ({ title: label, format, order: nodes, queries: [{ query: of(instances(nodes), over) }] }));
-    this.panels.show(nodes.length > 0 ? panels : [], span);
+    const over = windowOf(this.step);
+    const panels = MEASURE_QUERIES.map(({ label, format, metrics, of }) => ({ title: label, format, metrics, order: nodes, queries: [{ query: of(instances(nodes), over) }] }));
+    this.panels.show(nodes.length > 0 ? panels : [], this.span);
     if (nodes.length === 0) {
       this.panels.stop();
       this.on.state("paused");
@@ -79,12 +65,7 @@ export class CompareView {
 
   showControls() {
     this.find(".correlate").setAttribute("aria-pressed", String(this.isCorrelated));
-    const hash = new URLSearchParams({ view: "compare", nodes: fold(this.nodes) });
-    const { value } = this.find(".span");
-    if (value !== SPAN_DEFAULT) hash.set("range", value);
-    if (this.isCorrelated) hash.set("correlation", "1");
-    this.on.address(hash.toString());
-    linkViews(this.find(".views"), "compare", { measure: measureOf("") });
+    this.writeAddress("compare", { nodes: fold(this.nodes), ...(this.isCorrelated ? { correlation: "1" } : {}) }, { measure: measureOf("") });
   }
 
   /** Below each panel a table: how alike the lines of two nodes are. */

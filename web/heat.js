@@ -2,7 +2,8 @@
 // image is written once, when its samples come. It refuses to show unknown as idle: such cells stay clear.
 
 import { colours } from "./theme-colours.js";
-import { fit, Unseen } from "./plot.js";
+import { fit } from "./canvas.js";
+import { Unseen } from "./plot.js";
 import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
 
 const COLUMNS = 1024;

@@ -1,13 +1,9 @@
-// The page: decides by the address and the number of nodes which view is shown, one node, all of them,
-// their waterfall, a query or the alerts, and says above it how things stand. It refuses to know what the views do.
+// The page: decides by the address and the number of nodes which view is shown, loads it, and says above it how things stand. It
+// refuses to know what the views do.
 
-import { AlertCount } from "./alert-count.js";
-import { ClusterView } from "./cluster-view.js";
-import { byName } from "./hostlist.js";
-import { NodeGroups } from "./node-groups.js";
-import { NodeView } from "./node-view.js";
-import { visible } from "./panel.js";
+import { visible } from "./element.js";
 import { readColours } from "./theme-colours.js";
+import { isStill, load, make, viewIn } from "./views.js";
 
 /** Pause before the list of nodes is asked for again. */
 const RETRY_MS = 2_000;
@@ -16,38 +12,28 @@ const NOTICE_MS = 20_000;
 
 const find = (selector) => document.querySelector(selector);
 
-/** Views whose modules come when somebody wants them, so that the page does not wait: how they are loaded, and made of their part. */
-const LAZY = {
-  query: { load: () => import("./query-view.js"), make: ({ QueryView }, ...rest) => new QueryView(...rest) },
-  alerts: { load: () => import("./alerts-view.js"), make: ({ AlertsView }, ...rest) => new AlertsView(...rest) },
-  waterfall: { load: () => import("./waterfall-view.js"), make: ({ WaterfallView }, ...rest) => new WaterfallView(...rest), isLive: true },
-  compare: { load: () => import("./compare-view.js"), make: ({ CompareView }, ...rest) => new CompareView(...rest), isLive: true },
-  sums: { load: () => import("./sums-view.js"), make: ({ SumsView }, ...rest) => new SumsView(...rest), isLive: true },
-};
-/** Whether the address asks for a lazy view: `#query=…`, `#view=waterfall`. */
-const isAsked = (name, asked) => (LAZY[name].isLive ? asked.get("view") === name : asked.has(name));
-/** All nodes in natural order, for the ways to the next one. */
+/** What the server said of its nodes: their names, and groups that its configuration names. */
 let names = [];
-/** Groups of nodes that the server's configuration names. */
-let groups = new NodeGroups();
+let groups = [];
 /** True when the server has more than one node. */
 let several = false;
+/** The server's answer, for the first view that asks the same. */
+let answered = null;
 let view = null;
-/** Which of the lazy views is shown; "": none of them. */
-let lazy = "";
-/** Which node is shown; null is all of them, or the only one. */
-let shownNode;
+/** Which view is shown, or on its way: its name, and which node; null is the only one. */
+let shown = { name: "", node: null };
+/** How many alerts fire; loaded when a view is shown. */
+let alertCount = null;
+let isRest = false;
+/** The dialog that saves what is seen; loaded when somebody wants it. */
+let postcard = null;
 let noticeTimer = 0;
 
 readColours();
-const alertCount = new AlertCount(find("#alerts-link"));
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", () => {
-  readColours();
-  view?.repaint();
+  repaint();
 });
-// The address that a demo prints.
-if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
 for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
 find("#all").addEventListener("click", (event) => {
@@ -56,18 +42,55 @@ find("#all").addEventListener("click", (event) => {
   if (history.state?.fromCluster) history.go(-1 - (history.state.steps ?? 0));
   else location.hash = "";
 });
+find("#save").addEventListener("click", openPostcard);
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "s" || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, textarea, select, dialog")) return;
+  event.preventDefault();
+  openPostcard();
+});
 start();
+import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
+
+/** What the address asks for. */
+function asked() {
+  return new URLSearchParams(location.hash.slice(1));
+}
+
+/** What is shown, for those that are loaded later. */
+function here() {
+  return { name: shown.name, view, alertCount };
+}
+
+/** Colours have changed. */
+function repaint() {
+  readColours();
+  view?.repaint();
+}
+
+async function openPostcard() {
+  postcard ??= import("./postcard.js").then(({ Postcard }) => new Postcard(here));
+  try {
+    (await postcard).open();
+  } catch (error) {
+    postcard = null;
+    showNotice(`Nothing can be saved: ${error.message}`);
+  }
+}
 
 /** Asks which nodes there are, and shows the view that fits. */
 async function start() {
   showState("connecting");
+  // What the address names is needed in any case.
+  const named = viewIn(asked());
+  if (named) load(named).catch(() => {});
   try {
     const answer = await fetch("khz/v1/nodes?brief=1", { cache: "no-store" });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
     const found = await answer.json();
     several = found.nodes.length > 1;
-    groups = new NodeGroups(found.groups);
-    names = found.nodes.sort(byName);
+    groups = found.groups;
+    names = found.nodes;
+    answered = found;
   } catch (error) {
     showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
     setTimeout(start, RETRY_MS);
@@ -76,86 +99,101 @@ async function start() {
   route();
 }
 
+/** Which view the address asks for. */
+function wanted() {
+  const name = viewIn(asked());
+  if (name && name !== "node") return { name, node: null };
+  const node = several ? asked().get("node") : null;
+  return { name: several && !node ? "cluster" : "node", node };
+}
+
 /** Shows what the address asks for. */
-function route() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const wanted = Object.keys(LAZY).find((name) => isAsked(name, asked));
-  if (wanted) return routeLazy(wanted, asked);
-  const node = several ? asked.get("node") : null;
-  if (view && !lazy && node === shownNode && (node || !several)) return view.ask?.(asked);
+async function route() {
+  const next = wanted();
+  if (view?.ask && next.name === shown.name && next.node === shown.node) return view.ask(asked());
   view?.close();
-  lazy = "";
-  shownNode = node;
-  const cluster = several && !node;
-  showParts(cluster ? "cluster" : "node");
-  find("#all").hidden = cluster || !several;
-  showNeighbours(node);
-  const on = { state: showState, notice: showNotice, address: setAddress, step: stepAddress, name: showName, go };
-  if (cluster) {
-    showName("All nodes");
-    view = new ClusterView(find("#cluster"), asked, groups, { ...on, open: openNode });
-  } else {
-    view = new NodeView(node, asked, on);
+  view = null;
+  shown = next;
+  showParts(next);
+  const module = await loaded(next.name);
+  // The address may have changed meanwhile.
+  if (!module || shown !== next) return;
+  const place = next.name === "node" ? next.node : find(`#${next.name}`);
+  view = make(next.name, module, place, asked(), on());
+  if (isStill(next.name)) loadRest();
+}
+
+/** What views may say, and what they are told. */
+function on() {
+  return {
+    state: showState,
+    notice: showNotice,
+    name: showName,
+    address: setAddress,
+    step: stepAddress,
+    open: openNode,
+    go: (hash) => (location.hash = hash),
+    past: () => loaded("past"),
+    seen: loadRest,
+    nodes: takeAnswer,
+    counts: (counts) => alertCount?.show(counts),
+    groups,
+  };
+}
+
+/** What the server said of its nodes when the page was opened, once. */
+function takeAnswer() {
+  const found = answered;
+  answered = null;
+  return found;
+}
+
+/** The module of a view; null if it cannot be had. */
+async function loaded(name) {
+  try {
+    return await load(name);
+  } catch (error) {
+    showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
+    return null;
   }
 }
 
-/** Shows a query or the alerts; an open view of them shows what the address now asks for. */
-async function routeLazy(name, asked) {
-  if (view && lazy === name) return view.ask(asked);
-  view?.close();
-  view = null;
-  lazy = name;
-  shownNode = undefined;
-  showParts(name);
-  find("#all").hidden = false;
-  let module;
-  try {
-    module = await LAZY[name].load();
-  } catch (error) {
-    return showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
-  }
-  // The address may have changed meanwhile.
-  const now = new URLSearchParams(location.hash.slice(1));
-  if (view || lazy !== name || !isAsked(name, now)) return;
-  const on = { name: showName, address: setAddress, state: showState, notice: showNotice, open: openNode, go, groups, counts: (counts) => alertCount.show(counts) };
-  view = LAZY[name].make(module, find(`#${name}`), now, on);
+/** The first picture is there: loads what could wait for it. */
+async function loadRest() {
+  if (isRest) return;
+  isRest = true;
+  performance.mark("khz-picture");
+  // The address that a demo prints.
+  if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
+  import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));
+  const { AlertCount } = await import("./alert-count.js");
+  alertCount = new AlertCount(find("#alerts-link"));
 }
 
 /** Shows the parts of one view and hides those of others. */
-function showParts(name) {
+function showParts({ name, node }) {
   document.body.dataset.view = name;
   for (const part of document.querySelectorAll("[data-view]")) {
     if (part !== document.body) part.hidden = !part.dataset.view.split(" ").includes(name);
   }
   find("#all").textContent = several ? "← All nodes" : "← Live";
-  for (const id of ["#previous", "#next"]) find(id).hidden = true;
+  find("#all").hidden = name === "cluster" || (name === "node" && !several);
   find("#ask").hidden = name === "query";
   find("#alerts-link").hidden = name === "alerts";
-  find("#state").hidden = LAZY[name] !== undefined && !LAZY[name].isLive;
+  find("#state").hidden = isStill(name);
   find("#notice").hidden = true;
-}
-
-/** The ways to the nodes before and after this one. */
-function showNeighbours(node) {
-  const at = names.indexOf(node);
-  for (const [id, by] of [["#previous", -1], ["#next", 1]]) {
-    const name = names[at + by];
-    const link = find(id);
-    link.hidden = at < 0 || !name;
-    if (link.hidden) continue;
-    link.href = `#node=${encodeURIComponent(name)}`;
-    link.setAttribute("aria-label", `${by < 0 ? "Previous" : "Next"} node: ${name}`);
-    link.title = name;
-  }
+  const links = [find("#previous"), find("#next")];
+  for (const link of links) link.hidden = true;
+  if (node !== null) import("./neighbours.js").then(({ showNeighbours }) => shown.node === node && showNeighbours(links, names, node));
 }
 
 /** Goes there in place of this node, so that the way back still leads to the tiles. */
 function goToNeighbour(event) {
   event.preventDefault();
   // Rate and window stay as they are.
-  const asked = new URLSearchParams(location.hash.slice(1));
-  asked.set("node", event.currentTarget.title);
-  history.replaceState(history.state, "", `#${asked}`);
+  const hash = asked();
+  hash.set("node", event.currentTarget.title);
+  history.replaceState(history.state, "", `#${hash}`);
   route();
 }
 
@@ -164,11 +202,6 @@ function openNode(name) {
   history.pushState({ fromCluster: true }, "", `#node=${encodeURIComponent(name)}`);
   route();
   scrollTo(0, 0);
-}
-
-/** Another view, with a step for the way back. */
-function go(hash) {
-  location.hash = hash;
 }
 
 /** Remembers the controls in the address, without a step for the way back. */
@@ -192,6 +225,8 @@ function showState(state, reason = "") {
   pill.textContent = { connecting: "connecting", live: "live", waiting: "reconnecting", paused: "paused", down: "down" }[state];
   const words = visible(reason);
   pill.title = words;
+  // Without numbers there is nothing to wait for.
+  if (!["connecting", "live"].includes(state)) loadRest();
   const notice = find("#notice");
   if (state === "waiting" || state === "down") {
     clearTimeout(noticeTimer);
@@ -214,53 +249,3 @@ function showNotice(text) {
     if (notice.dataset.of === "notice") notice.hidden = true;
   }, NOTICE_MS);
 }
-
-const node = () => (view instanceof NodeView ? view : null);
-const query = () => (lazy === "query" ? view : null);
-const alerts = () => (lazy === "alerts" ? view : null);
-const ranges = () => (["compare", "sums"].includes(lazy) ? view : null);
-const waterfall = () => (lazy === "waterfall" ? view : null);
-const cluster = () => (view instanceof ClusterView ? view : null);
-
-/** For tests and the curious: counts, never a way in. */
-window.khz = {
-  get view() { return document.body.dataset.view; },
-  get framesDrawn() { return node()?.frames.drawn; },
-  get framesSeen() { return node()?.frames.seen; },
-  get framesDropped() { return node()?.frames.dropped; },
-  get frameMs() { return node()?.frames.frameMs; },
-  get drawingMs() { return node()?.frames.busyMs; },
-  get rows() { return node()?.heading.rows; },
-  get lost() { return node()?.heading.lost; },
-  get rate() { return node()?.controls.rate; },
-  get rateReached() { return node()?.heading.reached; },
-  get newest() { return node()?.board.time; },
-  get oldest() { return node()?.board.oldest; },
-  get state() { return find("#state").dataset.state; },
-  get panels() { return node()?.board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
-  get query() { return query() && { state: query().state, series: query().answer?.series.length, drawn: query().lines?.length }; },
-  get alerts() { return alerts() && { state: alerts().state, rules: alerts().list?.rules.length, firing: alerts().list?.firing, pending: alerts().list?.pending, plots: alerts().open.map(({ detail }) => detail?.state) }; },
-  get firing() { return find("#alerts-link b").textContent; },
-  refreshAlerts: () => alerts()?.refresh() ?? alertCount.refresh(),
-  get time() { return node()?.timeForTests(); },
-  resetFrames: () => node()?.frames.reset(),
-  get repaints() { return cluster()?.map.repaints; },
-  get paintMs() { return cluster()?.map.paintMs; },
-  get messages() { return cluster()?.messages; },
-  get crosses() { return cluster()?.map.crosses; },
-  get highest() { return cluster()?.highest; },
-  get nodes() { return cluster()?.nodes.names.length; },
-  get known() { return cluster()?.known; },
-  get unknown() { return cluster()?.unknown; },
-  get down() { return cluster()?.down; },
-  get shown() { return cluster()?.shown.length; },
-  tile: (name) => cluster()?.tile(name),
-  before: (name, back) => cluster()?.before(name, back),
-  get waterfall() {
-    const v = waterfall();
-    return v && { nodes: v.names.length, shown: v.shown.length, edge: v.cells.edge, columns: v.cells.columns, known: v.facts?.known, down: v.facts?.gone[0].length, rowHeight: v.picture.layout?.rowHeight, steps: v.picture.shown, repaints: v.picture.repaints, copies: v.picture.copies, order: v.picture.layout?.order.map((at) => v.names[at]) };
-  },
-  get ranges() { return ranges() && { rounds: ranges().panels.rounds, nodes: ranges().nodes, panels: ranges().panels.panels.map((p) => ({ title: p.title, note: p.note.textContent, lines: p.lines.map(({ label, runs, colour, dashed, shown }) => ({ label, points: runs.flat().length, colour, dashed, shown: shown.textContent })) })) }; },
-  get chosen() { return (cluster() ?? waterfall())?.choice.names; },
-  cell: (name, back) => waterfall()?.cell(name, back),
-};

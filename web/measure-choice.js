@@ -1,26 +1,31 @@
 // The list in which a measure is chosen, and the links from one view of all nodes to another, which keep the choice.
 // It refuses to know what is done with it.
 
+import { ask } from "./ask.js";
+import { element } from "./element.js";
 import { MEASURE_DEFAULT, namedMeasures } from "./measures.js";
-import { element } from "./panel.js";
 
-/** Fills a list: `none` if nothing may be chosen, the measures by name, then every metric that the server knows. */
-export function fillMeasures(list, measure, signal, none = []) {
-  const option = ({ id, label }) => element("option", { value: id, text: label });
+const option = ({ id, label }) => element("option", { value: id, text: label });
+
+/** Fills a list: `none` if nothing may be chosen, then the measures by name. One that is neither stands last. */
+export function fillMeasures(list, measure, none = []) {
   list.replaceChildren(...none.map(option), element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
-  const odd = namedMeasures().includes(measure) || none.includes(measure) ? null : option(measure);
-  if (odd) list.append(odd);
+  if (![...namedMeasures(), ...none].includes(measure)) list.append(option(measure));
   list.value = measure.id;
-  fetch("khz/v1/catalog", { signal })
-    .then((response) => response.json())
-    .then(({ metrics }) => {
-      const options = metrics.map(({ name }) => option({ id: name, label: name }));
-      const chosen = list.value;
-      odd?.remove();
-      list.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
-      list.value = chosen;
-    })
-    .catch(() => {}); // Without the catalogue the usual ones are still there.
+}
+
+/** Adds every metric that the server knows to these lists. */
+export async function addCatalogue(lists, signal) {
+  // Without the catalogue the usual ones are still there.
+  const { metrics } = await ask("khz/v1/catalog", signal).catch(() => ({ metrics: [] }));
+  if (signal.aborted || metrics.length === 0) return;
+  for (const list of lists) {
+    const chosen = list.value;
+    list.querySelector(":scope > option:last-child:not(:first-child)")?.remove();
+    const options = metrics.map(({ name }) => option({ id: name, label: name }));
+    list.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
+    list.value = chosen;
+  }
 }
 
 /** The addresses of the views of all nodes, with what they have in common. */

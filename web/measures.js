@@ -1,7 +1,7 @@
 // What the cluster can be coloured by: quantities with a name, and every metric of the catalogue. It refuses to
 // compute: the server does, so that four thousand nodes are one small message.
 
-import { bytes, bytesPerSecond, digits, duration, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
+import { bytes, bytesPerSecond, digits, duration, format, percent, perSecond, plain } from "./units.js";
 
 const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((mode) => `cpu.all.${mode}`);
 const WITHOUT_LOOPBACK = ["net.*[lo]"];
@@ -69,8 +69,7 @@ const FORMATS = {
 
 /** How a number of that unit, as the server names it, is written. */
 export function formatOf(unit) {
-  const format = FORMATS[unit] ?? (unit?.endsWith("/s") ? perSecond : plain);
-  return (value) => (Number.isFinite(value) ? format(value) : UNKNOWN_TEXT);
+  return format(unit ?? "", FORMATS[unit] ?? (unit?.endsWith("/s") ? perSecond : plain));
 }
 
 /** True when round numbers of it are powers of two. */

@@ -2,7 +2,7 @@
 // are a filter. It refuses to guess where a node belongs: those in no group stand last, by their names.
 
 import { byName, hostlistMatcher, hostlistPattern } from "./hostlist.js";
-import { element } from "./panel.js";
+import { element } from "./element.js";
 import { groupsByName } from "./tile-layout.js";
 
 /** Names that a range stands for in a selector: as many as a page has rows. */
@@ -22,6 +22,11 @@ export class NodeGroups {
   /** A function that tells whether a node is in the group called `name`; any node is where there is no such group. */
   matcher(name) {
     return this.list.find((group) => group.name === name)?.has ?? (() => true);
+  }
+
+  /** The nodes of the group called `name` as a hostlist; "": of all. */
+  hosts(name) {
+    return this.list.find((group) => group.name === name)?.nodes ?? "";
   }
 
   /** A selector of PromQL for the nodes of the group called `name`. */

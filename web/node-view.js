@@ -1,73 +1,52 @@
-// The view of one node: joins the line to the server, the board and the controls. It refuses to do anything itself.
+// The view of one node: joins the line to the server, the board and the controls. Its past comes when the present is shown, or
+// when somebody wants it. It refuses to do anything itself.
 
-import { askLines } from "./ask.js";
 import { Board, PATTERNS } from "./board.js";
 import { Clock } from "./clock.js";
 import { Controls } from "./controls.js";
 import { Frames } from "./frames.js";
 import { Heading } from "./heading.js";
-import { addressText, exactText, momentOf, spanText } from "./moment.js";
-import { Overview } from "./overview.js";
-import { PastRows, PastTable } from "./past-rows.js";
-import { PastView } from "./past-view.js";
+import { addressText, momentOf } from "./moment.js";
+import { NodeNumbers } from "./node-numbers.js";
 import { Pointer } from "./pointer.js";
 import { Line } from "./stream.js";
 import { Table } from "./table.js";
-import { COMPARED, TimeBar } from "./time-bar.js";
-import { TimeHands } from "./time-hands.js";
 import { TimeWindow } from "./time-window.js";
 import { WINDOWS } from "./track.js";
 
-/** Numbers change this often: faster, nobody can read them. */
-const NUMBERS_MS = 250;
-/** A number is no longer what is now when this many rows, and seconds, passed without it. */
-const STALE_PERIODS = 3;
-const STALE_SECONDS = 2;
 /** Screen-reader texts and hidden panels are brought up to date this often. */
 const TIDY_MS = 2_000;
 
 export class NodeView {
   /**
-   * `node`: its name, or null for the only one there is; `asked`: what the address asks for. `on` hears
-   * name(name), state(state, reason), notice(text), address(hash), and step(hash): an address that one can go back from.
+   * `node`: its name, or null for the only one there is; `asked`: what the address asks for. `on` hears name(name), state(state, reason),
+   * notice(text), address(hash), and step(hash): an address that one can go back from. past() loads the module
+   * of the past; it resolves to null if that fails. seen(): the first picture is there. nodes(): the
+   * server's answer about its nodes, if it has just come.
    */
   constructor(node, asked, on) {
+    this.node = node;
     this.on = on;
     this.ended = new AbortController();
     this.clock = new Clock();
     this.tier = 1;
     this.edge = NaN;
     this.frozen = NaN;
-    this.numbersAt = -Infinity;
     this.tidyAt = -Infinity;
+    /** The past, once it is loaded. */
+    this.past = null;
+    this.isOpening = false;
     this.panelOf = new WeakMap();
     this.observe();
-    this.pointer = new Pointer(() => {
-      this.numbersAt = -Infinity;
-      this.writeNumbers();
-    });
+    this.numbers = new NodeNumbers(this);
+    this.pointer = new Pointer(() => this.numbers.write());
     this.time = new TimeWindow(
       () => this.liveWindow(),
       (how) => this.setWindow(how),
     );
-    this.hands = new TimeHands(this.time, this.ended.signal, {
-      hold: (isHeld) => (this.frozen = isHeld ? this.edge : NaN),
-      settled: () => this.writeAddress(true),
-      focus: () => (Number.isNaN(this.pointer.share) ? 0.5 : this.pointer.share),
-      live: () => this.goLive(),
-      keys: () => this.bar.showKeys(),
-    });
     this.board = new Board(document.querySelector("#board"), (panel) => this.addPanel(panel));
     this.heading = new Heading(document, this.board);
-    this.pastView = new PastView(this.board, node, () => (this.isBarOld = true));
-    this.bar = new TimeBar(document, this.time, this.ended.signal, { live: () => this.goLive(), compare: (name) => this.compare(name) });
-    this.isBarOld = false;
-    this.overview = new Overview(document.querySelector("#overview"), node, this.time, this.ended.signal, {
-      settled: () => this.writeAddress(true),
-      begins: (time) => this.takeBeginning(time),
-      isPaused: () => this.controls.paused,
-    });
-    this.line = new Line(PATTERNS, node, this.listener());
+    this.line = new Line(PATTERNS, node, this.listener(), node ? null : on.nodes());
     this.controls = new Controls(document, node, asked, this.ended.signal, {
       rate: (rate) => {
         this.heading.restart();
@@ -92,8 +71,8 @@ export class NodeView {
 
   /** Shows the time that an address asks for. */
   ask(asked) {
-    const compared = asked.get("compare");
-    this.bar.compared.value = this.compared = Object.hasOwn(COMPARED, compared ?? "") ? compared : "";
+    this.asked = asked;
+    this.past?.ask(asked);
     const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
     if (Number.isNaN(from) && Number.isNaN(to)) return this.time.goLive("given");
     const { span } = WINDOWS[this.tier];
@@ -105,8 +84,7 @@ export class NodeView {
   close() {
     this.ended.abort();
     this.line.end();
-    this.pastView.close();
-    this.bar.close();
+    this.past?.close();
     this.shownPanels.disconnect();
     this.resized.disconnect();
     this.board.root.replaceChildren();
@@ -141,7 +119,7 @@ export class NodeView {
         this.heading.asked = this.line.rate;
         this.heading.restart();
         this.tidyAt = -Infinity;
-        this.overview.start();
+        this.past?.start();
       },
       rows: (rows, from, lost) => this.takeRows(rows, from, lost),
       clockSetBack: () => {
@@ -151,34 +129,37 @@ export class NodeView {
       notice: this.on.notice,
       state: (state, reason) => {
         this.on.state(state, reason);
-        if (state === "down" && !this.board.table) this.askColumns();
+        this.isDown = state === "down";
+        if (this.isDown) this.past?.askColumns(this.line.patterns);
+        // Without a present there may still be a past.
+        if (this.isDown || state === "waiting") this.openPast();
       },
     };
   }
 
-  /** A node that sends nothing may still have a past: its columns come from there. */
-  async askColumns() {
-    if (this.hasAsked) return;
-    this.hasAsked = true;
-    const query = new URLSearchParams(this.line.patterns.map((pattern) => ["match", pattern]));
-    query.append("newest", "1");
-    query.append("from", "0");
-    try {
-      const table = PastTable.newest(new PastRows(await askLines(`khz/v1/range?${query}`, this.ended.signal)));
-      if (this.board.table || table.columns.length === 0) return;
-      this.board.bindPast(table);
-      this.overview.start();
-    } catch {
-      // Then nothing is known of it: its state says why.
-    }
-  }
-
-  /** When the past begins. */
-  takeBeginning(time) {
-    if (this.pastView.past.beginning === time) return;
-    this.bar.beginning = this.pastView.past.beginning = time;
-    this.pastView.version++;
-    this.isBarOld = true;
+  /** Loads the past, once. */
+  async openPast() {
+    if (this.isOpening) return;
+    this.isOpening = true;
+    const module = await this.on.past();
+    if (!module || this.ended.signal.aborted) return;
+    this.past = new module.NodePast(this.node, this.board, this.time, this.ended.signal, {
+      hold: (isHeld) => (this.frozen = isHeld ? this.edge : NaN),
+      settled: () => this.writeAddress(true),
+      live: () => this.goLive(),
+      changed: () => this.numbers.refresh(),
+      edge: () => this.edge,
+      now: () => this.liveWindow().to,
+      panels: () => this.shownOnes(),
+      focus: () => (Number.isNaN(this.pointer.share) ? 0.5 : this.pointer.share),
+      isPaused: () => this.controls.paused,
+    });
+    this.past.ask(this.asked);
+    if (this.board.table) this.past.start();
+    if (this.isDown) this.past.askColumns(this.line.patterns);
+    this.past.enter();
+    this.past.show();
+    this.writeAddress();
   }
 
   takeRows(rows, from, lost) {
@@ -186,7 +167,7 @@ export class NodeView {
     const isFirst = Number.isNaN(board.offset);
     board.take(rows, from);
     // What there is of the past depends on what time it is.
-    if (isFirst && this.time.past) this.pastView.version++;
+    if (isFirst && this.time.past) this.past?.renew();
     const live = this.line.stream !== null;
     if (rows.length === 0) {
       heading.lost += lost;
@@ -203,7 +184,7 @@ export class NodeView {
     this.shownPanels.observe(panel.root);
     this.resized.observe(panel.frame);
     this.pointer.attach(panel);
-    this.hands.attach(panel);
+    this.past?.attach(panel);
   }
 
   /** What the plots show while nothing of the past is shown, in seconds since 1970. */
@@ -215,30 +196,21 @@ export class NodeView {
   }
 
   draw(now) {
+    // The paper has another width: a plot that went on would be empty there.
+    if (this.isOnPaper) return false;
     this.edge = Number.isNaN(this.frozen) ? this.clock.edge(now) : this.frozen;
-    this.overview.draw(this.liveWindow().to, now);
+    this.past?.overview.draw(this.liveWindow().to, now);
     if (Number.isNaN(this.edge) && !this.time.past) return false;
-    if (now - this.numbersAt >= NUMBERS_MS) this.writeNumbers(now);
+    this.numbers.writeAt(now);
     if (now - this.tidyAt >= TIDY_MS) this.tidy(now);
-    if (this.time.past) return this.drawPast();
+    if (this.time.past) return this.past?.draw() ?? false;
     let drawn = false;
     for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
-    return drawn;
-  }
-
-  drawPast() {
-    const now = this.liveWindow().to;
-    let drawn = false;
-    for (const panel of this.shownOnes()) {
-      const picture = this.pastView.picture(panel, now);
-      if (!panel.picture.drawPast(picture)) continue;
-      drawn = this.isBarOld = true;
-      this.numbersAt = -Infinity;
-      panel.axis.show(picture.marks);
-      panel.say(wordsOf(picture));
+    // What is shown now comes first.
+    if (drawn && !this.isOpening) {
+      this.on.seen();
+      this.openPast();
     }
-    this.pastView.settle();
-    if (this.isBarOld) this.showBar();
     return drawn;
   }
 
@@ -246,64 +218,12 @@ export class NodeView {
     return this.board.panels.filter((panel) => panel.shown && !panel.root.hidden);
   }
 
-  writeNumbers(now = performance.now()) {
-    const { board, edge, pointer } = this;
-    this.numbersAt = now;
-    const since = edge - Math.max(STALE_PERIODS * board.period, STALE_SECONDS);
-    this.heading.write(!(board.time < since));
-    const { from, to } = this.time.shown;
-    const pointed = from + pointer.share * (to - from);
-    for (const panel of this.shownOnes()) {
-      const reader = this.time.past ? this.pastReader(panel, pointed) : this.liveReader(pointed - board.offset, since);
-      panel.write(reader.value);
-      if (!this.time.past) panel.axis.showLive(WINDOWS[this.tier].span, to);
-      pointer.mark(panel, () => this.pointedText(panel, reader, pointed, to));
-    }
-  }
-
-  /** How the legend reads a live track: at a time, or, where that is NaN, what is known now. */
-  liveReader(time, since) {
-    if (!Number.isNaN(this.pointer.share)) {
-      return { value: (track) => track.at(this.tier, time), range: (track) => track.rangeAt(this.tier, time) };
-    }
-    return { value: (track, gauge) => newest(track, gauge, since), range: () => null };
-  }
-
-  /** The same of a window of the past: at a time, or the mean of the window. */
-  pastReader(panel, time) {
-    const picture = this.pastView.pictures.get(panel);
-    const of = (track) => picture?.trackOf(track);
-    if (Number.isNaN(time)) return { value: (track) => of(track)?.average() ?? NaN, range: () => null };
-    const beforeOf = picture?.beforeOf;
-    return {
-      value: (track) => of(track)?.at(time) ?? NaN,
-      range: (track) => of(track)?.rangeAt(time) ?? null,
-      before: beforeOf && ((track) => beforeOf(track)?.at(time - this.pastView.back) ?? NaN),
-    };
-  }
-
-  /** The words beside the pointer. */
-  pointedText(panel, { value, range, before }, time, to) {
-    const { from } = this.time.shown;
-    const span = to - from;
-    const words = panel.describeAt(value, this.pointer.height);
-    const clock = Number.isNaN(time) ? "" : exactText(time, span, this.liveWindow().to);
-    const back = this.time.past ? this.liveWindow().to - time : to - time;
-    const ago = this.time.past && back >= 120 ? `−${spanText(back)}` : `−${(back).toFixed(span <= 10 ? 2 : 1)} s`;
-    const lines = before ? panel.describeBefore(value, before) : [];
-    return [[words, clock, ago].filter((part) => part).join(" · "), ...panel.describeRanges(range), ...lines].join("\n");
-  }
-
   tidy(now) {
     this.tidyAt = now;
     this.board.tidy();
-    const { from, to } = this.time.shown;
-    const since = this.edge - Math.max(STALE_PERIODS * this.board.period, STALE_SECONDS);
-    for (const panel of this.shownOnes()) {
-      panel.describe((this.time.past ? this.pastReader(panel, from + this.pointer.share * (to - from)) : this.liveReader(NaN, since)).value);
-    }
+    this.numbers.describe();
     // What failed is asked for again after a while.
-    if (this.time.past) this.pastView.version++;
+    if (this.time.past) this.past?.renew();
   }
 
   /** The length of the window: of the live one, or of the past one that is shown, which keeps its end. */
@@ -316,51 +236,32 @@ export class NodeView {
 
   /** Another window is chosen. */
   setWindow(how) {
-    if (this.time.past && !this.pastView.window) this.pastView.enter(this.edge);
+    this.openPast();
+    this.past?.enter();
     this.showWindow();
     if (how === "step") this.writeAddress(true);
   }
 
   showWindow() {
-    const { past } = this.time;
-    const wasPast = this.pastView.window !== null;
-    document.body.toggleAttribute("data-past", past !== null);
-    if (past) {
-      this.pastView.show(past);
-      this.pastView.compare(this.compared ? COMPARED[this.compared].back || past.to - past.from : 0);
-    } else if (wasPast) {
-      this.pastView.leave();
-      for (const panel of this.board.panels) panel.say("");
-      this.repaint();
-    }
-    this.numbersAt = -Infinity;
-    this.showBar();
-  }
-
-  /** Compares the window with a time before it. */
-  compare(name) {
-    this.compared = name;
-    const { from, to } = this.time.shown;
-    if (!this.time.past && name) this.time.show(from, to);
-    else if (this.time.past) {
-      this.showWindow();
-      this.writeAddress(true);
-    }
-  }
-
-  showBar() {
-    this.isBarOld = false;
-    const pictures = this.time.past ? this.shownOnes().map((panel) => this.pastView.pictures.get(panel)).filter((picture) => picture) : [];
-    this.bar.show(pictures, this.liveWindow().to);
+    document.body.toggleAttribute("data-past", this.time.past !== null);
+    if (this.past?.show() === false) this.repaint();
+    this.numbers.refresh();
   }
 
   /** Writes into the address what is shown, as a step that one can go back from, or in place of what is there. */
   writeAddress(isStep = false) {
     const { past } = this.time;
-    const window = past ? `&from=${addressText(past.from)}&to=${addressText(past.to)}${this.compared ? `&compare=${this.compared}` : ""}` : "";
-    const hash = `${this.hash}${window}`;
+    // What it is compared with is known when the past is here.
+    if (past && !this.past) return;
+    const hash = past ? this.linkTo(past.from, past.to).split("#")[1] : this.hash;
     if (isStep && location.hash.slice(1) !== hash) this.on.step(hash);
     else this.on.address(hash);
+  }
+
+  /** A link to this time of this node. */
+  linkTo(from, to) {
+    const compared = this.past?.address() ?? "";
+    return `${location.href.split("#")[0]}#${this.hash}&from=${addressText(from)}&to=${addressText(to)}${compared}`;
   }
 
   /** Now again. */
@@ -381,31 +282,32 @@ export class NodeView {
     }
   }
 
-  /** What is shown of the past: for tests. */
-  timeForTests() {
-    const { past, trail, shown } = this.time;
-    const { fetched, aborted, bytes, inFlight } = this.pastView.past;
-    const pictures = this.shownOnes().map((panel) => [panel.title, this.pastView.pictures.get(panel)]).filter(([, picture]) => picture);
-    const isLoading = pictures.some(([, picture]) => picture.isLoading);
-    const panels = Object.fromEntries(pictures.map(([title, { id, isEmpty, pointSeconds, why, highest, beforeOf }]) => [title, { id, isEmpty, pointSeconds, why, highest, isCompared: Boolean(beforeOf) }]));
-    return { isPast: past !== null, ...shown, steps: trail.length, isLoading, fetched, aborted, bytes, inFlight, panels };
-  }
-
   /** Colours have changed. */
   repaint() {
     for (const panel of this.board.panels) panel.picture.refresh();
-    this.overview.repaint();
+    this.past?.repaint();
+  }
+
+  /** For paper, which waits for no frame, and has what is not on the screen. */
+  paintNow() {
+    const unseen = this.board.panels.filter((panel) => !panel.shown);
+    for (const panel of unseen) panel.shown = true;
+    this.draw(performance.now());
+    for (const panel of unseen) panel.shown = false;
+    // Chromium prints a canvas by its commands, and what was cleared as white: the axes would cover the curves.
+    for (const { picture } of this.board.panels) if (picture.axes) flatten(picture.axes);
+    this.isOnPaper = true;
+  }
+
+  /** The paper is printed: on the screen the plots go on. */
+  leavePaper() {
+    this.isOnPaper = false;
   }
 }
 
-/** A rate of the last millisecond nobody can read; a gauge is what it is now. Before `since` nothing is known any more. */
-function newest(track, gauge, since) {
-  if (track.lastTime < since) return NaN;
-  return gauge ? track.last : track.recent();
-}
-
-/** What stands over a picture that shows nothing. */
-function wordsOf({ isEmpty, isLoading, why }) {
-  if (!isEmpty) return "";
-  return isLoading ? "loading…" : why ? "no answer" : "no data";
+/** Makes pixels of what a canvas has. */
+function flatten(canvas) {
+  const { width, height } = canvas;
+  const context = canvas.getContext("2d");
+  if (width > 1) context.putImageData(context.getImageData(0, 0, width, height), 0, 0);
 }

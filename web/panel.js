@@ -1,24 +1,11 @@
 // A panel: the box around one plot with title, legend and live numbers, all made of ordinary elements so that
 // screen readers and style sheets can work on it. It refuses to know metrics.
 
-import { Plot } from "./plot.js";
+import { element, visible } from "./element.js";
 import { Heat } from "./heat.js";
+import { Plot } from "./plot.js";
 import { TimeAxis } from "./time-axis.js";
 import { UNKNOWN_TEXT } from "./units.js";
-
-/** Foreign text without what cannot be seen or turns the direction of writing: a name must not look like another one. */
-export const visible = (text) =>
-  String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
-
-/** One element with classes, attributes and children. */
-export function element(tag, { classes = "", text, ...attributes } = {}, ...children) {
-  const node = document.createElement(tag);
-  if (classes) node.className = classes;
-  if (text !== undefined) node.textContent = visible(text);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, visible(value));
-  node.append(...children);
-  return node;
-}
 
 export class Panel {
   /**
@@ -82,11 +69,15 @@ export class Panel {
   /** Writes the numbers that value(track, gauge) has. */
   write(value) {
     for (const entry of this.values) {
-      const { source } = entry;
-      const text = source.read ? source.read(value) : source.format(value(source.track, source.gauge));
+      const text = this.textOf(entry.source, value);
       if (text === entry.shown) continue;
       entry.text.data = entry.shown = text;
     }
+  }
+
+  /** The number of an entry of the legend. */
+  textOf(source, value) {
+    return source.read ? source.read(value) : source.format(value(source.track, source.gauge));
   }
 
   /** What a screen reader says of the picture. */

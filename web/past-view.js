@@ -2,8 +2,9 @@
 // what the server has stored. It refuses to show anything of one node, or of one time, as that of another.
 
 import { Past } from "./past.js";
-import { PastTable, Samples } from "./past-rows.js";
+import { PastTable } from "./past-rows.js";
 import { PastTrack } from "./past-track.js";
+import { Samples } from "./samples.js";
 import { marksOf } from "./time-axis.js";
 import { WINDOWS } from "./track.js";
 

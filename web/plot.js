@@ -2,12 +2,11 @@
 // shifted and only its right edge redrawn, so that a frame costs a copy and a few line segments, whatever the
 // rate. It refuses to smooth or to bridge gaps.
 
-import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
+import { fit } from "./canvas.js";
 import { colours } from "./theme-colours.js";
+import { BUCKETS, bucketAt, Points, WINDOWS } from "./track.js";
 import { roundUp } from "./units.js";
 
-/** Beyond two device pixels a CSS pixel nobody sees the difference, but the copy costs. */
-const DENSITY_MAX = 2;
 /** Pixels left of the first new sample that are redrawn with it: the line's width and its joint. */
 const OVERLAP = 4;
 /** A scale shrinks when the highest value has been below this share of it... */
@@ -28,17 +27,6 @@ const STILL_MS = 50;
 
 const scratch = [];
 const points = (i) => (scratch[i] ??= new Points());
-
-/** Makes the canvas as many device pixels large as it is shown; true when that changed it. */
-export function fit(canvas) {
-  const density = Math.min(DENSITY_MAX, window.devicePixelRatio || 1);
-  const width = Math.max(1, Math.round(canvas.clientWidth * density));
-  const height = Math.max(1, Math.round(canvas.clientHeight * density));
-  if (canvas.width === width && canvas.height === height) return false;
-  canvas.width = width;
-  canvas.height = height;
-  return true;
-}
 
 /** Which samples of some tracks a picture does not show yet. */
 export class Unseen {

@@ -2,7 +2,7 @@
 // and to know where the lines come from.
 
 import { timeMarks } from "./moment.js";
-import { fit } from "./plot.js";
+import { fit } from "./canvas.js";
 import { colours } from "./theme-colours.js";
 
 /** Room for the numbers of the vertical axis and for the times below, CSS pixels. */

@@ -3,7 +3,7 @@
 
 import { askPrometheus } from "./ask.js";
 import { clockText } from "./moment.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 import { problemOf, seriesOf, valueAt } from "./query-answer.js";
 import { QueryChart } from "./query-chart.js";
 

@@ -3,7 +3,7 @@
 
 import { askPrometheus } from "./ask.js";
 import { clockText } from "./moment.js";
-import { element } from "./panel.js";
+import { element } from "./element.js";
 import { runsOf, valueAt } from "./query-answer.js";
 import { QueryChart } from "./query-chart.js";
 import { UNKNOWN_TEXT } from "./units.js";

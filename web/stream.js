@@ -6,6 +6,10 @@ import { duration } from "./units.js";
 
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
+/** Rows that are asked for first: over a slow line the page has to show something soon. */
+const FIRST_ROWS = 30;
+/** If all rows would take longer, the first ones have to do: a window of the past asks for what it needs. */
+const HISTORY_MS = 1_000;
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 /** A node that is down is asked after this often. */
@@ -22,9 +26,11 @@ export class Line {
    * node(name, answer), columns(list, periodSeconds, grantedRate), rows(rows, firstNew, lost), clockSetBack(),
    * notice(text) and state("connecting" | "live" | "waiting" | "paused" | "down", reason).
    */
-  constructor(patterns, node, on) {
+  constructor(patterns, node, on, known = null) {
     this.patterns = node ? patterns.map((pattern) => `${node}:${pattern}`) : patterns;
     this.wanted = node;
+    /** What the server said of its nodes just now. */
+    this.known = known;
     this.on = on;
     this.rate = 10;
     this.stream = null;
@@ -91,7 +97,8 @@ export class Line {
 
   /** Asks for the node's name and whether it is up. */
   async askNode(turn) {
-    const nodes = await json(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`);
+    const nodes = this.known ?? (await json(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`));
+    this.known = null;
     if (turn !== this.turn) return;
     this.node = this.wanted ?? nodes.nodes[0] ?? null;
     this.on.node(this.node, nodes);
@@ -110,8 +117,12 @@ export class Line {
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const rowsMax = Math.min(HISTORY_ROWS, span * 10);
     const ask = (rows) => json(`khz/v1/history?${this.query([["span", `${span}s`], ["rows", rows]])}`);
-    // Of a node with very many CPUs the server gives fewer rows.
-    const history = await ask(rowsMax).catch(() => ask(Math.ceil(rowsMax / 8)));
+    const began = performance.now();
+    let history = await ask(Math.min(rowsMax, FIRST_ROWS));
+    const wouldTake = (performance.now() - began) * (rowsMax / FIRST_ROWS);
+    if (turn !== this.turn) return;
+    // Of a node with very many CPUs the server refuses so many rows.
+    if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await ask(rowsMax).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;

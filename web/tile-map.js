@@ -2,7 +2,7 @@
 // is crossed out, one whose number is unknown is hollow, so that neither needs a colour to be told. It refuses to
 // know where numbers come from.
 
-import { fit } from "./plot.js";
+import { fit, pathFor, shortened } from "./canvas.js";
 import { colours } from "./theme-colours.js";
 import { PAST_SECONDS } from "./tile-past.js";
 
@@ -28,7 +28,6 @@ export class TileMap {
     this.nodes = nodes;
     this.on = on;
     this.canvas = frame.querySelector("canvas");
-    this.context = this.canvas.getContext("2d");
     this.cursor = frame.querySelector(".tile-cursor");
     this.layout = null;
     this.scale = null;
@@ -140,9 +139,17 @@ export class TileMap {
   }
 
   paint() {
-    const { canvas, context: c, layout } = this;
-    if (!layout || !this.scale || canvas.clientWidth === 0) return;
+    if (!this.layout || !this.scale || this.canvas.clientWidth === 0) return;
     const start = performance.now();
+    this.draw(this.canvas);
+    this.repaints++;
+    this.paintMs += performance.now() - start;
+  }
+
+  /** Paints on a canvas. */
+  draw(canvas) {
+    const c = canvas.getContext("2d");
+    const { layout } = this;
     fit(canvas);
     const density = canvas.width / canvas.clientWidth;
     c.setTransform(density, 0, 0, density, 0, 0);
@@ -155,8 +162,6 @@ export class TileMap {
     }
     this.paintMarks(c);
     this.paintChoice(c);
-    this.repaints++;
-    this.paintMs += performance.now() - start;
   }
 
   paintLabels(c) {
@@ -172,7 +177,7 @@ export class TileMap {
     const { width, height } = layout;
     const paths = new Map();
     this.crosses = 0;
-    const path = (key) => paths.get(key) ?? paths.set(key, new Path2D()).get(key);
+    const path = (key) => paths.get(key) ?? paths.set(key, pathFor(c)).get(key);
     layout.order.forEach((node, place) => {
       const [x, y] = layout.corner(place);
       if (nodes.down[node]) {
@@ -236,7 +241,7 @@ export class TileMap {
     c.lineJoin = "round";
     layout.order.forEach((node, place) => {
       const [x, y] = layout.corner(place);
-      const line = new Path2D();
+      const line = pathFor(c);
       let isOpen = false;
       for (let back = PAST_SECONDS - 1; back >= 0; back--) {
         const number = past.at(node, back);
@@ -293,12 +298,4 @@ function cross(path, x, y, width, height) {
   if (width < CROSS_MIN) return;
   path.moveTo(left + w, top);
   path.lineTo(left, top + h);
-}
-
-/** The end of a name tells nodes apart, so the front gives way. */
-export function shortened(c, text, room) {
-  if (c.measureText(text).width <= room) return text;
-  let from = 1;
-  while (from < text.length && c.measureText(`…${text.slice(from)}`).width > room) from++;
-  return `…${text.slice(from)}`;
 }

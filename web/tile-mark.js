@@ -24,7 +24,7 @@ export class TileMark {
         if (state === "waiting") this.values.fill(NaN);
       },
     });
-    fillMeasures(list, this.measure ?? NONE, signal, [NONE]);
+    fillMeasures(list, this.measure ?? NONE, [NONE]);
     list.addEventListener("change", () => this.choose(list.value === NONE.id ? null : measureOf(list.value)), { signal });
     signal.addEventListener("abort", () => this.stream.close());
     this.choose(this.measure);

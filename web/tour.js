@@ -2,7 +2,7 @@
 // the stops once and goes by its own clock. It refuses to know the views: a link changes the address, and the page follows.
 
 import { ask } from "./ask.js";
-import { element } from "./panel.js";
+import { element } from "./element.js";
 
 /** Pause before the question is asked again, while the demo has not begun. */
 const RETRY_MS = 1_000;

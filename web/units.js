@@ -24,14 +24,16 @@ function scaled(value, base, signs) {
 const BYTE_SIGNS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const COUNT_SIGNS = ["", "k", "M", "G", "T"];
 
-export const bytes = (value) => joined(value, (v) => scaled(v, 1024, BYTE_SIGNS).join(" "));
-export const bytesPerSecond = (value) => joined(value, (v) => `${scaled(v, 1024, BYTE_SIGNS).join(" ")}/s`);
-export const percent = (value) => joined(value, (v) => `${v >= 99.95 ? "100" : v.toFixed(1)} %`);
-export const plain = (value) => joined(value, (v) => scaled(v, 1000, COUNT_SIGNS).join(" ").trim());
-export const perSecond = (value) => joined(value, (v) => `${scaled(v, 1000, COUNT_SIGNS).join(" ").trim()}/s`);
+/** Formats; each knows the unit of the number that it prints. */
+export const bytes = format("bytes", (v) => scaled(v, 1024, BYTE_SIGNS).join(" "));
+export const bytesPerSecond = format("bytes/s", (v) => `${scaled(v, 1024, BYTE_SIGNS).join(" ")}/s`);
+export const percent = format("%", (v) => `${v >= 99.95 ? "100" : v.toFixed(1)} %`);
+export const plain = format("", (v) => scaled(v, 1000, COUNT_SIGNS).join(" ").trim());
+export const perSecond = format("1/s", (v) => `${scaled(v, 1000, COUNT_SIGNS).join(" ").trim()}/s`);
 
-function joined(value, print) {
-  return Number.isFinite(value) ? print(value) : UNKNOWN_TEXT;
+/** A format that never prints an unknown value as a number. */
+export function format(unit, print) {
+  return Object.assign((value) => (Number.isFinite(value) ? print(value) : UNKNOWN_TEXT), { unit });
 }
 
 /** 93784 -> "1 d 2 h"; the two largest parts. */

@@ -2,8 +2,7 @@
 // there once, when its row comes. The canvas is shifted by copying itself, and only the steps that are new or changed are
 // copied from the image. It refuses to know where numbers come from.
 
-import { fit } from "./plot.js";
-import { shortened } from "./tile-map.js";
+import { fit, shortened } from "./canvas.js";
 import { colours } from "./theme-colours.js";
 import { DOWN, KNOWN, LEFT, MISSING, UNKNOWN } from "./waterfall-cells.js";
 
@@ -196,6 +195,26 @@ export class WaterfallPicture {
         if (this.choice?.has(this.cells.names[layout.order[first + row]])) c.fillRect(room + 3, top + row * layout.rowHeight, 4, Math.max(2, layout.rowHeight - 1));
       }
     }
+  }
+
+  /** Draws all that is shown on other canvases: layer(left) gives one, without what is left of it. */
+  drawOn(layer) {
+    const [names, cells] = [layer(), layer(this.namesWidth)];
+    const frame = { querySelector: (selector) => (selector === ".fall-names" ? names : cells) };
+    const twin = new WaterfallPicture(frame, this.cells, new AbortController().signal);
+    const { layout, scale, choice, namesWidth } = this;
+    Object.assign(twin, { layout, scale, choice, namesWidth });
+    twin.paint();
+    // The twin has taken the changes that this one has not seen.
+    this.repaint();
+  }
+
+  /** Where round times are below a picture `width` CSS pixels wide; marksOf(from, to, width) knows those of a part of it. */
+  marksIn(to, width, marksOf) {
+    const room = width - this.namesWidth;
+    const steps = Math.min(this.cells.columns, Math.floor(room / this.stepWidth));
+    const from = to - (room / this.stepWidth) * this.cells.periodSeconds;
+    return steps > 0 ? marksOf(from, to, room).map(({ share, text }) => ({ share: (this.namesWidth + share * room) / width, text })) : [];
   }
 
   /** The cell under a point of the canvas (CSS pixels): {node, back}, `back` steps before the newest; null: none. */

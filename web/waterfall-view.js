@@ -2,13 +2,11 @@
 // steps to the picture, and knows the choices: measure, rate, order, search. It refuses to draw.
 
 import { ask } from "./ask.js";
-import { byName, fold, matcher } from "./hostlist.js";
-import { fillMeasures, linkViews } from "./measure-choice.js";
+import { fold } from "./hostlist.js";
+import { linkViews } from "./measure-choice.js";
 import { addressOf, formatOf, isBinary, measureOf } from "./measures.js";
-import { NodeChoice } from "./node-choice.js";
-import { visible } from "./panel.js";
+import { label, NodesView, press, put, ROOM_MIN } from "./nodes-view.js";
 import { TileScale } from "./tile-scale.js";
-import { TileStream } from "./tile-stream.js";
 import { count, totalsOf, writeTotals } from "./totals.js";
 import { CELL_WORDS, DOWN, KNOWN, NO_ROW, ROWS_MAX, WaterfallCells } from "./waterfall-cells.js";
 import { WaterfallLayout } from "./waterfall-layout.js";
@@ -17,7 +15,6 @@ import { WaterfallPointer } from "./waterfall-pointer.js";
 
 const RATES = [1, 10, 100];
 const RATE_DEFAULT = 10;
-const SORTS = ["name", "value", "group"];
 /** The server sends no more numbers a second (`NUMBERS_A_SECOND_MAX`): beyond it only nodes that are shown are asked for. */
 const NUMBERS_A_SECOND_MAX = 65_536;
 /** A hostlist in the address of a stream: longer ones are left out, and the server says what it takes. */
@@ -35,18 +32,19 @@ const TYPED_MS = 400;
 const PAST_SECONDS = 600;
 /** A sentence with names is cut after this many characters. */
 const NAMES_TEXT_MAX = 300;
-/** Room below the rows for times and notes (CSS pixels), and the least that rows have. */
+/** Room below the rows for times and notes (CSS pixels). */
 const BELOW = 88;
-const ROOM_MIN = 200;
+const PARTS = { measure: ".measure", find: ".find", problem: ".fall-problem", group: ".group-choice", frame: ".fall", lists: [".measure"], sort: "order" };
 
-export class WaterfallView {
-  /** `root` has the markup; `asked` is the address; `on` hears open(name), state, notice, name and address as in main.js. */
+export class WaterfallView extends NodesView {
+  /** As NodesView. */
   constructor(root, asked, on) {
-    this.root = root;
-    this.on = on;
-    this.groupsKnown = on.groups;
-    this.ended = new AbortController();
-    this.find = (selector) => root.querySelector(selector);
+    super(root, asked, on, PARTS, {
+      nodes: (data) => this.takeNodes(data),
+      away: (data) => this.takeAway(data),
+      steps: (data) => this.takeSteps(data),
+      state: (state, reason) => this.takeState(state, reason),
+    });
     this.cells = new WaterfallCells();
     this.picture = new WaterfallPicture(this.find(".fall"), this.cells, this.ended.signal);
     this.pointer = new WaterfallPointer(this.find(".fall"), this.picture, this.cells, this.ended.signal, {
@@ -55,79 +53,50 @@ export class WaterfallView {
       pause: () => this.setPaused(!this.paused),
       text: (node, back) => this.tell(node, back),
     });
-    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
-      changed: () => this.picture.repaint(),
-      compare: (hash) => on.go(hash),
-      notice: on.notice,
-    });
     this.picture.choice = this.choice;
-    this.stream = new TileStream({
-      nodes: (data) => this.takeNodes(data),
-      away: (data) => this.takeAway(data),
-      steps: (data) => this.takeSteps(data),
-      notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
-      state: (state, reason) => this.takeState(state, reason),
-    });
     /** The nodes of the stream, and all that there are. */
     this.names = [];
     this.all = [];
-    this.shown = [];
-    this.matches = () => true;
     this.paused = false;
     this.wroteAt = -Infinity;
     on.name("Waterfall");
-    this.listen();
-    this.resized = new ResizeObserver(() => this.arrange());
-    this.resized.observe(this.find(".fall"));
+    this.hear(this.find(".fall-pause"), "click", () => this.setPaused(!this.paused));
+    for (const button of this.rateButtons()) this.hear(button, "click", () => this.choose(this.measure, Number(button.dataset.hertz)));
+    this.observe();
     this.ask(asked);
     this.readNames();
   }
 
   close() {
-    this.ended.abort();
+    super.close();
     clearTimeout(this.typing);
-    this.stream.close();
-    this.resized.disconnect();
   }
 
-  /** Colours have changed. */
+  /** Colours, or what is chosen, have changed. */
   repaint() {
-    this.picture.repaint();
+    this.picture?.repaint();
   }
 
-  listen() {
-    const { signal } = this.ended;
-    const hear = (selector, name, then) => this.find(selector).addEventListener(name, then, { signal });
-    hear(".measure", "change", (event) => this.choose({ measure: measureOf(event.target.value) }));
-    hear(".find", "input", (event) => this.setSearch(event.target.value));
-    hear(".group-choice", "change", (event) => this.setGroup(event.target.value));
-    hear(".fall-pause", "click", () => this.setPaused(!this.paused));
-    for (const button of this.root.querySelectorAll("[data-hertz]")) {
-      button.addEventListener("click", () => this.choose({ rate: Number(button.dataset.hertz) }), { signal });
-    }
-    for (const button of this.root.querySelectorAll("[data-order]")) {
-      button.addEventListener("click", () => this.setSort(button.dataset.order), { signal });
-    }
+  /** For paper, which waits for no frame. */
+  paintNow() {
+    this.picture.paint();
+  }
+
+  rateButtons() {
+    return this.root.querySelectorAll("[data-hertz]");
   }
 
   /** Shows what the address says. */
   ask(asked) {
     const rate = Number(asked.get("rate"));
-    const { groupsKnown } = this;
-    /** Where there are groups, they are what people know. */
-    this.sortUsual = groupsKnown.some ? "group" : "name";
-    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : this.sortUsual;
-    groupsKnown.fill(this.find(".group-choice"), asked.get("group") ?? "");
-    this.group = this.find(".group-choice").value;
-    this.search = asked.get("find") ?? "";
-    this.find(".find").value = this.search;
     const measure = measureOf(asked.get("measure"));
-    fillMeasures(this.find(".measure"), measure, this.ended.signal);
-    this.choose({ measure, rate: RATES.includes(rate) ? rate : RATE_DEFAULT });
+    this.askChoices(asked);
+    this.fillMeasures(measure);
+    this.choose(measure, RATES.includes(rate) ? rate : RATE_DEFAULT);
   }
 
   /** Another quantity or rate: what was known of the last one is not known of this. */
-  choose({ measure = this.measure, rate = this.rate }) {
+  choose(measure, rate = this.rate) {
     this.measure = measure;
     this.rate = rate;
     this.scale = new TileScale(measure);
@@ -159,49 +128,22 @@ export class WaterfallView {
     return hosts.length <= HOSTS_MAX ? hosts : "";
   }
 
-  /** What the search leaves; a wrong one leaves what the last right one did. */
-  matcher() {
-    const problem = this.find(".fall-problem");
-    problem.textContent = "";
-    try {
-      this.matches = matcher(this.search);
-    } catch (error) {
-      problem.textContent = visible(error.message);
-      this.matches ??= () => true;
-    }
-    const inGroup = this.groupsKnown.matcher(this.group);
-    return (name) => inGroup(name) && this.matches(name);
-  }
-
   /** Which nodes there are: the stream may have only some of them. */
   async readNames() {
     try {
       const { nodes, period_ns_min: periodMin } = await ask("khz/v1/nodes?brief=1", this.ended.signal);
       this.all = nodes;
       // A reader may be allowed less.
-      for (const button of this.root.querySelectorAll("[data-hertz]")) button.disabled = 1e9 / Number(button.dataset.hertz) < periodMin;
+      for (const button of this.rateButtons()) button.disabled = 1e9 / Number(button.dataset.hertz) < periodMin;
       if (!this.isFew && (this.search || this.group)) this.open();
     } catch {
       // The stream says what is wrong.
     }
   }
 
-  setSort(sort) {
-    this.sort = sort;
-    this.arrange();
-    this.showControls();
-  }
-
-  setGroup(group) {
-    this.group = group;
-    this.setSearch(this.search);
-  }
-
-  setSearch(text) {
-    this.search = text;
-    this.arrange();
-    this.showControls();
-    if (this.isFew) return;
+  chose(choice) {
+    super.chose(choice);
+    if (this.isFew || choice.sort) return;
     clearTimeout(this.typing);
     this.typing = setTimeout(() => this.open(), TYPED_MS);
   }
@@ -219,16 +161,11 @@ export class WaterfallView {
   }
 
   showControls() {
-    const press = (button, isPressed) => button.setAttribute("aria-pressed", String(isPressed));
-    for (const button of this.root.querySelectorAll("[data-hertz]")) press(button, Number(button.dataset.hertz) === this.rate);
-    for (const button of this.root.querySelectorAll("[data-order]")) press(button, button.dataset.order === this.sort);
+    for (const button of this.rateButtons()) press(button, Number(button.dataset.hertz) === this.rate);
     const pause = this.find(".fall-pause");
     press(pause, this.paused);
     pause.textContent = this.paused ? "Resume" : "Pause";
-    const hash = new URLSearchParams({ view: "waterfall", measure: this.measure.id, rate: this.rate });
-    if (this.sort !== this.sortUsual) hash.set("sort", this.sort);
-    if (this.group) hash.set("group", this.group);
-    if (this.search) hash.set("find", this.search);
+    const hash = new URLSearchParams([["view", "waterfall"], ["measure", this.measure.id], ["rate", this.rate], ...this.showChoices()]);
     this.on.address(hash.toString());
     linkViews(this.find(".views"), "waterfall", { measure: this.measure, find: this.search, group: this.group });
   }
@@ -252,6 +189,8 @@ export class WaterfallView {
     const now = performance.now();
     this.cells.take(data);
     this.picture.refresh();
+    this.on.seen();
+    this.addCatalogue();
     if (now - this.wroteAt < WRITE_MS) return;
     this.wroteAt = now;
     this.readNewest();
@@ -282,22 +221,17 @@ export class WaterfallView {
 
   /** Which rows are shown, and in which order. */
   arrange() {
-    const { names } = this;
-    const matches = this.matcher();
-    this.shown = [];
-    for (let at = 0; at < names.length; at++) if (matches(names[at])) this.shown.push(at);
+    this.choosePositions(this.names);
     const rows = this.shown.filter((at) => at < ROWS_MAX);
-    const frame = this.find(".fall");
-    const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - BELOW;
-    this.picture.arrange(new WaterfallLayout(this.groups(rows), Math.max(room, ROOM_MIN)));
+    this.picture.arrange(new WaterfallLayout(this.blocks(rows), Math.max(this.room(BELOW), ROOM_MIN)));
     this.pointer.mark();
     this.write();
   }
 
-  groups(rows) {
+  blocks(rows) {
     const { names, cells } = this;
-    if (this.sort === "group") return this.groupsKnown.blocks(names, rows);
-    if (this.sort === "name") return [{ label: "", nodes: rows.sort((a, b) => byName(names[a], names[b])) }];
+    if (this.sort === "group") return this.groups.blocks(names, rows);
+    if (this.sort === "name") return [{ label: "", nodes: this.sorted(rows, names) }];
     const means = new Map(rows.map((at) => [at, cells.mean(at, this.picture.shown)]));
     const rank = (at) => (Number.isNaN(means.get(at)) ? -Infinity : means.get(at));
     // Infinity minus itself is no order: those without numbers keep that of their names.
@@ -308,21 +242,12 @@ export class WaterfallView {
     const facts = totalsOf(this.nodes, this.shown);
     this.facts = facts;
     writeTotals(this.nodes, this.shown.length, facts, this.isCurrent, this.format);
-    this.writeLegend(facts);
+    this.writeScale();
     this.writeTimes();
     this.writeNote();
     this.pointer.write();
-    const label = `${count(this.shown.length)} nodes over time by ${this.measure.label}: ${this.isCurrent ? count(facts.gone[0].length) : "nobody knows how many"} down, ${count(facts.unknown)} unknown`;
-    const { canvas } = this.picture;
-    if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
-  }
-
-  writeLegend() {
-    const marks = this.root.querySelectorAll(".scale-marks span");
-    [0, this.scale.top / 2, this.scale.top].forEach((value, i) => {
-      const round = this.format(value).replace(/\.0+(?=\D|$)/, "");
-      put(marks[i], this.nodes.unit ? `${round}${i === 2 && this.scale.beyond ? " or more" : ""}` : "");
-    });
+    const words = `${count(this.shown.length)} nodes over time by ${this.measure.label}: ${this.isCurrent ? count(facts.gone[0].length) : "nobody knows how many"} down, ${count(facts.unknown)} unknown`;
+    label(this.picture.canvas, words);
   }
 
   /** How long ago the left edge, the middle and the right edge are. */
@@ -365,8 +290,4 @@ export class WaterfallView {
     const found = this.cells.cell(node, this.cells.edge - back);
     return { ...found, word: CELL_WORDS[found.state], ...this.picture.place({ node, back }) };
   }
-}
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
 }

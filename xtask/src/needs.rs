@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 24] = [
+const PROGRAMS: [(&str, &str, &str); 26] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
+    ("firefox-esr", "firefox-esr", "the tests of the page in Firefox"),
+    ("npm", "npm", "the check of the page for screen readers"),
     ("promtool", "prometheus", "the check of /metrics"),
     ("prometheus-alertmanager", "prometheus-alertmanager", "the tests of alerts that go to people"),
     ("victoria-metrics", "victoria-metrics", "the tests of remote write"),

@@ -35,7 +35,7 @@ fn list(folder: &Path, prefix: &str, out: &Path, table: &mut String) -> io::Resu
         let bytes = fs::read(&file)?;
         let tag = fnv1a(&bytes);
         let packed = out.join(format!("{}.gz", name));
-        fs::write(&packed, pack(&bytes)?)?;
+        fs::write(&packed, pack(&shorter(&name, &bytes))?)?;
         let path = if name == "index.html" && prefix.is_empty() {
             "/".to_owned()
         } else {
@@ -58,6 +58,33 @@ fn content_type(name: &str) -> Option<&'static str> {
         "svg" => Some("image/svg+xml"),
         _ => None,
     }
+}
+
+/// What goes over slow lines: scripts and style sheets without their comments, which are a quarter of their packed bytes.
+/// Lines stay where they are, so that an error names the line of the source. Who asks for a file without gzip gets the source.
+fn shorter(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let is_script = name.ends_with("js");
+    match std::str::from_utf8(bytes) {
+        Ok(text) if is_script || name.ends_with(".css") => without_comments(text, is_script).into_bytes(),
+        _ => bytes.to_vec(),
+    }
+}
+
+/// Empties each line that is only a comment.
+fn without_comments(text: &str, is_script: bool) -> String {
+    let mut shorter = String::with_capacity(text.len());
+    let mut is_inside = false;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        let is_begun = is_inside || trimmed.starts_with("/*");
+        let is_comment = (is_begun && !trimmed.contains("*/")) || (is_begun && trimmed.ends_with("*/"));
+        is_inside = is_begun && !trimmed.contains("*/");
+        if !is_comment && !(is_script && trimmed.starts_with("//")) {
+            shorter.push_str(line);
+        }
+        shorter.push('\n');
+    }
+    shorter
 }
 
 /// At gzip's smallest size: a file is packed once, and sent often over slow lines.

@@ -26,6 +26,12 @@ pub(crate) struct Asset {
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
+/// The text of a file of the page, such as `plot.js`: for pages that are files and have no server.
+pub fn page_file(name: &str) -> Option<&'static str> {
+    let asset = ASSETS.iter().find(|asset| asset.path.strip_prefix('/') == Some(name))?;
+    std::str::from_utf8(asset.bytes).ok()
+}
+
 /// The file, or 304 when the client already has it.
 pub(crate) fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let (etag, bytes, coding) = match gzip::is_accepted(headers) {

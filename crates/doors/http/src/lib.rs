@@ -56,6 +56,7 @@ mod turns;
 mod versions;
 
 pub use actions::Actions;
+pub use assets::page_file;
 pub use collect::collectors;
 pub use counters::Counters;
 pub use door::{Bound, Door, NodeGroup};

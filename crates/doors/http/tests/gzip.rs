@@ -13,11 +13,23 @@ use std::sync::Arc;
 use fake::{FakeNode, Server};
 use khz_model::ByteSize;
 
-/// A line of 20 kB a second carries the first part within a second, and the whole page within five. Headers add about 450 bytes for
-/// each file. A view that most never open comes when somebody opens it, within another second.
-const FIRST_PAINT_BYTES: usize = 12_000;
-const PAGE_BYTES: usize = 100_000;
-const VIEW_BYTES: usize = 20_000;
+/// A line of 20 kB a second carries the first part within a second, and a view with its numbers within about three. Headers add
+/// about 270 bytes for each file.
+const FIRST_PAINT_BYTES: usize = 11_000;
+/// The first picture of each view: everything that is loaded before it.
+const PICTURE_BYTES: [(&str, usize); 7] = [
+    ("node", 46_500),
+    ("cluster", 38_000),
+    ("waterfall", 40_000),
+    ("compare", 35_000),
+    ("sums", 35_000),
+    ("query", 27_000),
+    ("alerts", 36_000),
+];
+/// What comes to a node's page when its first picture is there.
+const PAST_BYTES: usize = 18_000;
+/// All files.
+const PAGE_BYTES: usize = 135_000;
 
 /// An answer as it came over the wire.
 struct Raw {
@@ -84,24 +96,32 @@ fn files() -> Vec<String> {
     names.map(|name| format!("/{}", if name == "index.html" { "" } else { &name })).collect()
 }
 
-/// The modules of views that most readers never open: how the names of each view's begin.
-const LATER: [(&str, &[&str]); 5] = [
-    ("queries", &["query-"]),
-    ("alerts", &["alerts-", "alert-detail", "alert-list", "alert-rows"]),
-    ("the waterfall", &["waterfall-"]),
-    ("lines and sums", &["compare-", "sums-", "correlation", "measure-queries", "range-panels"]),
-    ("a demo's tour", &["tour."]),
-];
-
-/// The view whose modules are loaded when it is opened.
-fn view_of(path: &str) -> Option<&'static str> {
-    let name = path.trim_start_matches('/');
-    let is_of = |begins: &[&str]| begins.iter().any(|begin| name.starts_with(begin));
-    LATER.iter().find(|(_, begins)| is_of(begins)).map(|(view, _)| *view)
+/// The source of a file of the page.
+fn source(name: &str) -> String {
+    let path = format!("{}/../../../web/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn is_loaded_later(path: &str) -> bool {
-    view_of(path).is_some()
+/// A module, and all that it imports before it runs.
+fn with_imports(module: &str) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![module.to_owned()]);
+    while let Some(module) = open.pop() {
+        let text = source(&format!("{module}.js"));
+        if !found.insert(module) {
+            continue;
+        }
+        let names = text.split("from \"./").skip(1).filter_map(|rest| rest.split_once(".js\""));
+        open.extend(names.map(|(name, _)| name.to_owned()));
+    }
+    found
+}
+
+/// What `views.js` says that a view needs: its own module, and the others.
+fn listed(view: &str) -> (String, BTreeSet<String>) {
+    let text = source("views.js");
+    let (_, rest) = text.split_once(&format!("\n  {view}: \"")).expect("the view is listed");
+    let mut names = rest.split('"').next().unwrap().split(' ').map(str::to_owned);
+    (names.next().unwrap(), names.collect())
 }
 
 /// The value of `attribute="..."` in each line of the page that has this mark.
@@ -111,13 +131,13 @@ fn named<'t>(page: &'t str, mark: &str, attribute: &str) -> Vec<&'t str> {
 }
 
 #[test]
-fn every_file_of_the_page_comes_packed_to_clients_that_accept_gzip_with_the_same_contents() {
+fn every_file_of_the_page_comes_packed_to_clients_that_accept_gzip_with_the_same_contents_but_comments() {
     let server = Server::start(Arc::new(FakeNode::default()));
     for path in files() {
         let (plain, packed) = (ask(&server, "GET", &path, ""), ask(&server, "GET", &path, GZIP));
         assert_eq!((plain.status, packed.status), (200, 200), "{path}");
         assert!(!plain.is_packed() && packed.is_packed(), "{path}");
-        assert_eq!(packed.text(), plain.text(), "{path}");
+        assert_only_comments_are_left_out(&path, &plain.text(), &packed.text());
         assert_eq!(packed.headers["content-length"], packed.body.len().to_string(), "{path}");
         let tags = [&plain.headers["etag"], &packed.headers["etag"]];
         assert_ne!(tags[0], tags[1], "{path}: different bytes have different tags");
@@ -125,6 +145,25 @@ fn every_file_of_the_page_comes_packed_to_clients_that_accept_gzip_with_the_same
             assert_eq!(answer.headers["vary"], "accept-encoding", "{path}");
             let again = ask(&server, "GET", &path, &format!("{GZIP}If-None-Match: {tag}\r\n"));
             assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        }
+    }
+}
+
+/// Lines that are only a comment are empty; all others are the same. None of them is within a text of several lines.
+fn assert_only_comments_are_left_out(path: &str, plain: &str, packed: &str) {
+    let (plain, packed): (Vec<&str>, Vec<&str>) = (plain.lines().collect(), packed.lines().collect());
+    assert_eq!(plain.len(), packed.len(), "{path}");
+    let (mut ticks, mut is_inside) = (0, false);
+    for (number, (before, after)) in plain.iter().zip(&packed).enumerate() {
+        let line = before.trim();
+        if before != after {
+            assert_eq!(*after, "", "{path}:{}", number + 1);
+            let is_comment = is_inside || line.starts_with("/*") || (path.ends_with("js") && line.starts_with("//"));
+            assert!(is_comment && ticks % 2 == 0, "{path}:{}: {before}", number + 1);
+            is_inside = (is_inside || line.starts_with("/*")) && !line.ends_with("*/");
+        } else {
+            assert!(!is_inside || line.is_empty(), "{path}:{}: a comment goes on", number + 1);
+            ticks += line.matches('`').count();
         }
     }
 }
@@ -211,27 +250,38 @@ fn few_bytes_go_over_a_slow_line_before_the_page_shows_something() {
     for shown in ["<h1>", "connecting", "Kilohertz", "data-rate=\"10\""] {
         assert!(page.contains(shown), "{shown}");
     }
-    let (later, all): (Vec<String>, Vec<String>) =
-        files().into_iter().partition(|path| is_loaded_later(path));
-    let all: usize = all.iter().map(|path| bytes(path)).sum();
+    let all: usize = files().iter().map(|path| bytes(path)).sum();
     assert!(all <= PAGE_BYTES, "the page has {all} bytes");
-    for (view, _) in LATER {
-        let of_view: usize =
-            later.iter().filter(|path| view_of(path) == Some(view)).map(|path| bytes(path)).sum();
-        assert!((1..=VIEW_BYTES).contains(&of_view), "the view of {view} has {of_view} bytes");
+    let modules = |names: &BTreeSet<String>| names.iter().map(|name| bytes(&format!("/{name}.js"))).sum::<usize>();
+    let frame = first + modules(&with_imports("main")) + bytes("/probe.js");
+    for (view, most) in PICTURE_BYTES {
+        let (own, others) = listed(view);
+        let picture = frame + bytes(&format!("/{own}.js")) + modules(&others);
+        println!("{view}: {picture} bytes in {} files", others.len() + 9);
+        assert!(picture <= most, "the first picture of {view} takes {picture} bytes");
     }
+    let (own, others) = listed("past");
+    let past = bytes(&format!("/{own}.js")) + modules(&others);
+    assert!(past <= PAST_BYTES, "the past of a node takes {past} bytes");
 }
 
+/// A module that only another one names would come a round trip later.
 #[test]
 fn no_module_of_the_page_waits_for_another_to_name_it() {
-    let server = Server::start(Arc::new(FakeNode::default()));
-    let page = ask(&server, "GET", "/", "").text();
-    let told: BTreeSet<&str> = named(&page, "modulepreload", "href=\"").into_iter().collect();
-    let files = files();
-    let modules = files.iter().map(|path| path.trim_start_matches('/')).filter(|name| name.ends_with(".js"));
-    let is_told = |name: &&str| !["main.js", "theme.js"].contains(name) && !is_loaded_later(name);
-    let expected: BTreeSet<&str> = modules.filter(is_told).collect();
-    assert_eq!(told, expected);
+    let page = source("index.html");
+    let told: BTreeSet<String> = named(&page, "modulepreload", "href=\"").into_iter().map(|name| name.replace(".js", "")).collect();
+    let mut frame = with_imports("main");
+    frame.remove("main");
+    assert_eq!(told, frame);
+    frame.insert("main".to_owned());
+    let there = &frame | &with_imports("node-view");
+    for view in PICTURE_BYTES.map(|(view, _)| view).into_iter().chain(["past"]) {
+        let (own, others) = listed(view);
+        let before = if view == "past" { &there } else { &frame };
+        let mut expected = &with_imports(&own) - before;
+        expected.remove(&own);
+        assert_eq!(others, expected, "what {view} needs");
+    }
 }
 
 /// Of two elements with one name the second is never found.

@@ -68,6 +68,8 @@ pub struct Chart {
     pub across: Across,
     /// The title of the axis across.
     pub time_title: String,
+    /// When it begins, in seconds since 1970, if it is a chart over time and that is known.
+    pub begins: Option<f64>,
     /// Seconds that the axis across spans; without time, the largest number.
     pub seconds: f64,
     /// The left axis, and the right one where there is one.

@@ -143,6 +143,7 @@ mod tests {
             subtitle: "subtitle".into(),
             across: axis::Across::Time,
             time_title: "seconds since the start".into(),
+            begins: None,
             seconds: 30.0,
             axes: vec![Axis { title: "a".into(), scale: axis::Scale::Plain }],
             legend: vec![("a.metric".into(), 0)],

@@ -383,7 +383,12 @@ fn a_plot_names_what_it_shows() {
     }
     assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
     assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n"));
-    assert!(std::fs::read_to_string(&html).unwrap().contains("<svg "));
+    let page = std::fs::read_to_string(&html).unwrap();
+    for words in ["\"label\":\"kernel.forks\"", "idle-100hz: ticks of 10 ms per sample", "khz/plot-page.js"] {
+        assert!(page.contains(words), "{words}");
+    }
+    let printed = run(&[&base[..], &["--html"]].concat());
+    assert_eq!(out(&printed), page, "without a file it goes to the standard output");
     let shown = run(&["plot", &two, "-m", "cpu.all.user", "--terminal"]);
     assert!(out(&shown).lines().all(|line| line.chars().count() <= 80), "{}", out(&shown));
     assert!(out(&shown).contains('█'));

@@ -3,11 +3,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod axe;
+pub mod base64;
 pub mod browser;
 pub mod cluster;
 pub mod demo;
 pub mod door;
+pub mod firefox;
 mod left_over;
+pub mod looks;
 pub mod moving_picture;
 pub mod page;
 pub mod run;

@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::base64::decoded;
+
 /// Flag of the extended header: there is an animation.
 const ANIMATION: u8 = 2;
 /// Flag of a frame: it replaces what was there.
@@ -86,29 +88,9 @@ fn image_chunks(webp: &[u8]) -> Vec<u8> {
     out
 }
 
-fn decoded(base64: &str) -> Vec<u8> {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut out, mut bits, mut held) = (Vec::new(), 0_u32, 0);
-    for value in base64.bytes().filter_map(|byte| LETTERS.iter().position(|letter| *letter == byte)) {
-        bits = (bits << 6 | value as u32) & 0x3fff;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_read_as_others_write_it() {
-        assert_eq!(decoded("a2h6IQ=="), b"khz!");
-        assert_eq!(decoded("AP8Q"), [0, 255, 16]);
-    }
 
     #[test]
     fn frames_are_in_the_container_and_equal_ones_are_one() {

@@ -21,7 +21,7 @@ impl<'a> Page<'a> {
     /// Opens `url` and waits until rows arrive. The page is always reloaded, even if only the fragment differs.
     pub async fn open(browser: &'a Browser, url: &str) -> Self {
         let page = Page::visit(browser, url).await;
-        page.wait("rows arrive", "window.khz && khz.state === 'live' && khz.rows > 1").await;
+        page.wait("rows arrive", "window.khz && khz.state === 'live' && khz.rows > 1 && khz.time").await;
         page
     }
 
@@ -70,6 +70,15 @@ impl<'a> Page<'a> {
                     self.eval(seen).await
                 );
             }
+            tokio::time::sleep(CHECK_AGAIN).await;
+        }
+    }
+
+    /// Waits until something outside of the page has happened.
+    pub async fn wait_for(&self, what: &str, has_happened: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !has_happened() {
+            assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
             tokio::time::sleep(CHECK_AGAIN).await;
         }
     }
@@ -177,6 +186,14 @@ impl<'a> Page<'a> {
             self.browser
                 .cdp("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }))
                 .await;
+        }
+    }
+
+    /// Presses Tab, which moves the focus.
+    pub async fn press_tab(&self) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let key = json!({ "type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9 });
+            self.browser.cdp("Input.dispatchKeyEvent", key).await;
         }
     }
 

@@ -111,15 +111,6 @@ async fn text(page: &Page<'_>, selector: &str) -> String {
     text.as_str().unwrap_or_default().to_owned()
 }
 
-/// Checks that nothing is beyond the right edge of the window.
-async fn assert_fits(page: &Page<'_>, width: u32) {
-    let wide = page.number("document.documentElement.scrollWidth").await;
-    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-    let outside = "[...document.querySelectorAll('#alerts *, .top *')].filter(e => e.offsetWidth > 1 && \
-        e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.className)";
-    assert_eq!(page.eval(outside).await, json!([]), "something lies outside the screen");
-}
-
 #[test]
 fn an_alert_that_fires_has_its_summary_its_rule_its_times_and_a_plot_and_its_text_is_text() {
     run(async {
@@ -161,7 +152,7 @@ fn an_alert_that_fires_has_its_summary_its_rule_its_times_and_a_plot_and_its_tex
                 "the numbers of the legend"
             );
             assert_eq!(page.eval("document.title").await, "Alerts · Kilohertz");
-            assert_fits(&page, width).await;
+            page.assert_fits().await;
             let name = format!("alerts-{width}-{}.png", theme.as_str());
             page.screenshot(&target_dir().join("screenshots").join(name)).await;
         }
@@ -238,7 +229,7 @@ fn many_nodes_of_one_rule_are_one_line_which_opens_and_stays_open() {
             );
             let elements = "document.querySelectorAll('#alerts *').length";
             assert!(page.number(elements).await < 100.0, "no element for each alert");
-            assert_fits(&page, width).await;
+            page.assert_fits().await;
             let name = format!("alerts-many-{width}-{}.png", theme.as_str());
             page.screenshot(&target_dir().join("screenshots").join(name)).await;
 
@@ -254,7 +245,7 @@ fn many_nodes_of_one_rule_are_one_line_which_opens_and_stays_open() {
                 text(&page, ".alert-rule:nth-child(2) > .alert-body").await.contains("4,046 more alerts")
             );
             assert!(page.number(elements).await < 1_000.0, "a limited number of elements");
-            assert_fits(&page, width).await;
+            page.assert_fits().await;
             let name = format!("alerts-open-{width}-{}.png", theme.as_str());
             page.screenshot(&target_dir().join("screenshots").join(name)).await;
             // A refresh that changes the order leaves open what is open, and the focus where it is.
@@ -288,7 +279,7 @@ fn a_khz_without_rules_says_how_to_get_some_and_one_that_is_gone_has_an_unknown_
         page.click("#alerts-link").await;
         page.wait("the view is there", "khz.alerts?.state === 'shown'").await;
         assert!(text(&page, ".alerts-none").await.contains("khz hub --rules DIR"));
-        assert_fits(&page, 390).await;
+        page.assert_fits().await;
         server.kill().await;
         page.eval("khz.refreshAlerts()").await;
         page.wait("it is not known any more", "khz.alerts.state === 'failed'").await;

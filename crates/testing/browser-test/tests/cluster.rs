@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::Cluster;
 use khz_browser_test::door::OpenDoor;
+use khz_browser_test::looks::{ALL_SIZES, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::{root, target_dir};
@@ -294,24 +295,12 @@ fn it_fits_every_size_and_theme() {
             let cluster = Cluster::new(nodes);
             let door = OpenDoor::of(&cluster);
             let browser = Browser::start().await;
-            for (width, height) in [(1280, 900), (390, 844)] {
-                for theme in [Theme::Light, Theme::Dark] {
-                    browser.look(width, height, theme).await;
-                    let page = Page::open_cluster(&browser, &door.url()).await;
-                    let wide = page.number("document.documentElement.scrollWidth").await;
-                    assert!(
-                        wide <= f64::from(width),
-                        "the page is {wide} pixels wide on a screen of {width}"
-                    );
-                    let outside = "[...document.querySelectorAll('button, input, select, canvas, dd')].filter(e => e.offsetWidth > 0 && \
-                        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
-                    assert_eq!(page.number(outside).await, 0.0, "controls or tiles lie outside the screen");
-                    page.wait("it is painted", "khz.repaints > 1").await;
-                    let name = format!("screenshots/cluster-{nodes}-{width}-{}.png", theme.as_str());
-                    page.screenshot(&target_dir().join(name)).await;
-                    assert_clean_console(&browser).await;
-                }
-            }
+            at_each_look(&browser, &format!("cluster-{nodes}"), &ALL_SIZES, async |_| {
+                let page = Page::open_cluster(&browser, &door.url()).await;
+                page.wait("it is painted", "khz.repaints > 1").await;
+                page
+            })
+            .await;
             browser.close().await;
         }
     });

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::Cluster;
 use khz_browser_test::door::OpenDoor;
+use khz_browser_test::looks::{ALL_SIZES, DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
@@ -21,11 +22,6 @@ fn open(nodes: usize) -> (Cluster, OpenDoor) {
     let set = |door: &mut khz_http::Door| door.groups = groups.into();
     let door = OpenDoor::open_with(&cluster, SocketAddr::from(([127, 0, 0, 1], 0)), set);
     (cluster, door)
-}
-
-async fn assert_fits(page: &Page<'_>, width: u32) {
-    let wide = page.number("document.documentElement.scrollWidth").await;
-    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
 }
 
 const BAR: &str = "document.querySelector('#cluster .choice-bar')";
@@ -101,8 +97,7 @@ fn eight_lines_look_different_and_their_correlation_is_a_table() {
     run(async {
         let (_cluster, door) = open(64);
         let browser = Browser::start().await;
-        for (width, height, theme) in [(1280, 900, Theme::Light), (360, 740, Theme::Dark)] {
-            browser.look(width, height, theme).await;
+        at_each_look(&browser, "compare-8", &ALL_SIZES, async |_| {
             let url = format!("{}#view=compare&nodes=node[01-04,50-53]&range=5m", door.url());
             let page = Page::open_bare(&browser, &url).await;
             page.wait("it is answered", "khz.ranges && khz.ranges.rounds > 0").await;
@@ -133,10 +128,9 @@ fn eight_lines_look_different_and_their_correlation_is_a_table() {
                 "[...document.querySelectorAll('.compare-panels .cursor')].every(c => !c.hidden)",
             )
             .await;
-            assert_fits(&page, width).await;
-            page.screenshot(&target_dir().join(format!("screenshots/compare-8-{width}.png"))).await;
-            assert_clean_console(&browser).await;
-        }
+            page
+        })
+        .await;
         browser.close().await;
     });
 }
@@ -249,8 +243,7 @@ fn sums_and_quantiles_of_all_nodes_are_lines_over_time_and_a_group_is_a_part_of_
     run(async {
         let (_cluster, door) = open(64);
         let browser = Browser::start().await;
-        for (width, height, theme) in [(1280, 900, Theme::Light), (360, 740, Theme::Dark)] {
-            browser.look(width, height, theme).await;
+        at_each_look(&browser, "sums", &DESK_AND_PHONE, async |_| {
             let page = Page::open_bare(&browser, &format!("{}#view=sums&measure=load", door.url())).await;
             page.wait("it is answered", "khz.ranges && khz.ranges.rounds > 0").await;
             let panels =
@@ -271,10 +264,9 @@ fn sums_and_quantiles_of_all_nodes_are_lines_over_time_and_a_group_is_a_part_of_
             )
             .await;
             assert!(page.eval("location.hash").await.as_str().unwrap().contains("measure=cpu&group=rack1"));
-            assert_fits(&page, width).await;
-            page.screenshot(&target_dir().join(format!("screenshots/sums-{width}.png"))).await;
-            assert_clean_console(&browser).await;
-        }
+            page
+        })
+        .await;
         browser.close().await;
     });
 }

@@ -34,7 +34,7 @@ const HELPERS: &str = "
     const [{Table}, feeds, {Track, Points, WINDOWS, bucketAt}, units] = await Promise.all(
         ['table', 'feeds', 'track', 'units'].map((name) => import(`/${name}.js`)));
     const { Line } = await import('/stream.js');
-    const { element } = await import('/panel.js');
+    const { element } = await import('/element.js');
     const column = (name, instance) => ({ name, instance, kind: 'counter', unit: 'count', places: 0 });
     const held = (track) => {
         const p = new Points().collect(track, 0, 0, Infinity);
@@ -244,7 +244,8 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
         (
             "points_of_the_past_give_rates_and_means_and_a_missing_one_is_a_gap",
             "(async () => {
-                const { PastRows, PastTable, Samples } = await import('/past-rows.js');
+                const { PastRows, PastTable } = await import('/past-rows.js');
+                const { Samples } = await import('/samples.js');
                 const point = (t, count, last, last_t, lowest, highest, sum, resets = 0) =>
                     ({ t: `${t}`, count, last: `${last}`, last_t: `${last_t}`, lowest: `${lowest}`, highest: `${highest}`, sum: `${sum}`, resets });
                 const part = (name, kind, points) => JSON.stringify({ node: 'n', name, instance: null, kind, unit: 'count', step: '0', points });

@@ -1,6 +1,8 @@
 //! The live page in a real headless Chromium, served by a real khz.
 
 use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::demo::Demo;
+use khz_browser_test::looks::{ALL_SIZES, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::server::{Server, binary};
@@ -11,18 +13,13 @@ fn the_page_loads_and_moves_at_every_size_and_theme() {
     run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
-        for (width, height) in [(1280, 1400), (390, 844)] {
-            for theme in [Theme::Light, Theme::Dark] {
-                browser.look(width, height, theme).await;
-                let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
-                assert_it_lives(&page).await;
-                assert_it_fits(&page, width).await;
-                assert_theme(&page, theme).await;
-                assert_clean_console(&browser).await;
-                let name = format!("screenshots/page-{width}-{}.png", theme.as_str());
-                page.screenshot(&target_dir().join(name)).await;
-            }
-        }
+        at_each_look(&browser, "page", &ALL_SIZES, async |look| {
+            let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
+            assert_it_lives(&page).await;
+            assert_theme(&page, look.theme).await;
+            page
+        })
+        .await;
         browser.close().await;
     });
 }
@@ -46,10 +43,57 @@ fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_arrived() {
             painted < scripts,
             "the first paint is after {painted} ms, not before all files ({scripts} ms)"
         );
+        let order = "[performance.getEntriesByName('khz-picture')[0].startTime, \
+                     ...['node-past', 'overview', 'alert-count'].map(name => performance.getEntriesByType('resource').find(r => r.name.endsWith(`/${name}.js`))?.startTime ?? 1e9)]";
+        let order: Vec<f64> = serde_json::from_value(page.eval(order).await).expect("times");
+        assert!(order[1..].iter().all(|start| *start >= order[0]), "the first picture waits for nothing else: {order:?}");
         let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
                       .every(r => r.encodedBodySize < r.decodedBodySize)";
         assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all files come compressed");
         assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+/// Notes when the first plot or tile has a painted pixel.
+const WATCH: &str = "(() => { const isPainted = (canvas) => { \
+    if (!canvas || canvas.width < 2) return false; \
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); \
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) return true; return false; }; \
+    const timer = setInterval(() => { const shown = [...document.querySelectorAll('#board .panel .trace')].slice(0, 1).some(isPainted) \
+        || (isPainted(document.querySelector('.tiles canvas')) && /\\d/.test(document.querySelector('[data-total=mean]').textContent)); \
+    if (shown) { window.pictureAt = performance.now(); clearInterval(timer); } }, 30); })()";
+
+/// `KHZ_BIN=... cargo test -p khz-browser-test --test page -- --ignored first_picture --nocapture`
+#[test]
+#[ignore = "measures, and asserts nothing"]
+fn how_long_the_first_picture_takes_over_a_slow_line() {
+    run(async {
+        let server = Server::start().await;
+        let demo = Demo::start(&[]).await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let all = "performance.getEntriesByType('resource').filter(r => /(js|css|svg)$/.test(r.name)).reduce((sum, r) => sum + r.encodedBodySize, 0)";
+        browser.cdp("Page.enable", serde_json::json!({})).await;
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": WATCH })).await;
+        // A minute of past, as of a khz that somebody looks at.
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        for line in [(20_000, 100), (10_000_000, 0)] {
+            browser.slow_line(line).await;
+            let node = format!("{}#rate=10&window=1min", server.url());
+            for (view, url) in [("node", node), ("200 nodes", demo.url().to_owned())] {
+                let mut times = Vec::new();
+                for _ in 0..5 {
+                    browser.cdp("Network.clearBrowserCache", serde_json::json!({})).await;
+                    let page = Page::open_bare(&browser, &url).await;
+                    page.wait("there is a picture", "window.pictureAt").await;
+                    times.push(page.number("pictureAt").await.round());
+                    println!("  {view}: {:?} ms, {} bytes of files by then", times.last(), page.number(all).await);
+                }
+                times.sort_by(f64::total_cmp);
+                println!("{view} over {line:?}: median {} ms of {times:?}", times[times.len() / 2]);
+            }
+        }
         browser.close().await;
     });
 }
@@ -77,15 +121,6 @@ async fn assert_it_lives(page: &Page<'_>) {
         g.querySelector('h2 small').textContent)";
     page.wait("every group has plots or says why not", filled).await;
     assert_eq!(page.number("khz.lost").await, 0.0, "no row is lost");
-}
-
-/// Checks that nothing lies outside the screen.
-async fn assert_it_fits(page: &Page<'_>, width: u32) {
-    let wide = page.number("document.documentElement.scrollWidth").await;
-    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-    let outside = "[...document.querySelectorAll('button, input, .panel, dd')].filter(e => e.offsetWidth > 0 && \
-        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
-    assert_eq!(page.number(outside).await, 0.0, "controls or panels lie outside the screen");
 }
 
 /// Checks that the page follows the system's preference, and that the button overrules it.
@@ -346,8 +381,8 @@ fn what_a_job_publishes_is_on_the_page_of_its_node() {
                 ),
             )
             .await;
-            assert_it_fits(&page, width).await;
-            page.screenshot(&target_dir().join(format!("screenshots/jobs-{width}.png"))).await;
+            page.assert_fits().await;
+            page.picture(&format!("jobs-{width}")).await;
             assert_clean_console(&browser).await;
         }
         browser.close().await;

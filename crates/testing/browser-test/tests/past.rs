@@ -3,6 +3,7 @@
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::{Cluster, SPIKE};
 use khz_browser_test::door::OpenDoor;
+use khz_browser_test::looks::{DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
@@ -67,17 +68,12 @@ fn a_spike_of_one_row_is_seen_in_a_window_of_half_a_day_and_exactly_when_one_loo
         assert_eq!(page.number("khz.time.panels['Load'].highest").await, SPIKE, "the band reaches up to it");
         assert_eq!(page.number("khz.time.panels['Load'].pointSeconds").await, 60.0);
         page.wait("the page says what a point is", &format!("{NOTE}.includes('points of 1 min')")).await;
-        for (width, height) in [(1280, 1000), (360, 800)] {
-            for theme in [Theme::Light, Theme::Dark] {
-                browser.look(width, height, theme).await;
-                show_load(&page).await;
-                page.wait("the load is drawn", &painted(&format!("{LOAD} .trace"), 0.0, 1.0)).await;
-                let (wide, name) =
-                    (page.number("document.documentElement.scrollWidth").await, theme.as_str());
-                assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-                page.screenshot(&target_dir().join(format!("screenshots/past-{width}-{name}.png"))).await;
-            }
-        }
+        at_each_look(&browser, "past", &DESK_AND_PHONE, async |_| {
+            show_load(&page).await;
+            page.wait("the load is drawn", &painted(&format!("{LOAD} .trace"), 0.0, 1.0)).await;
+            Page { browser: &browser }
+        })
+        .await;
         browser.look(1280, 1000, Theme::Light).await;
         let page = window(&browser, &door, spike - 30, spike + 30).await;
         assert_eq!(page.number("khz.time.panels['Load'].pointSeconds").await, 0.0, "each row is here");
@@ -234,18 +230,11 @@ fn the_overview_shows_all_that_is_kept_and_its_handle_moves_the_window() {
             &format!(r"/\d\d:\d\d:\d\d … .*\d\d:\d\d:\d\d/.test({spoken})"),
         )
         .await;
-        for (width, height) in [(1280, 1000), (360, 800)] {
-            for theme in [Theme::Light, Theme::Dark] {
-                browser.look(width, height, theme).await;
-                page.wait("it is drawn", painted).await;
-                let wide = page.number("document.documentElement.scrollWidth").await;
-                assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-                page.screenshot(
-                    &target_dir().join(format!("screenshots/overview-{width}-{}.png", theme.as_str())),
-                )
-                .await;
-            }
-        }
+        at_each_look(&browser, "overview", &DESK_AND_PHONE, async |_| {
+            page.wait("it is drawn", painted).await;
+            Page { browser: &browser }
+        })
+        .await;
         page.eval("(() => { const s = document.querySelector('#overview select'); s.value = 'load'; s.dispatchEvent(new Event('change')); return true; })()").await;
         page.wait(
             "another quantity is shown",

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::looks::{DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::run;
 use khz_browser_test::server::Server;
-use khz_browser_test::target_dir;
 use serde_json::{Value, json};
 
 /// Opens a query, and waits until it is answered.
@@ -128,13 +128,7 @@ fn a_query_is_drawn_and_listed_and_fits_every_screen() {
     run(async {
         let browser = Browser::start().await;
         let server = with_past(&browser).await;
-        for (width, height, theme) in [
-            (1280, 900, Theme::Light),
-            (390, 844, Theme::Dark),
-            (1280, 900, Theme::Dark),
-            (390, 844, Theme::Light),
-        ] {
-            browser.look(width, height, theme).await;
+        at_each_look(&browser, "query-many", &DESK_AND_PHONE, async |_| {
             let page = opened(&browser, &server, "sort_desc(rate(node_cpu_seconds_total[30s]))").await;
             assert_eq!(
                 page.eval("khz.query.state").await,
@@ -151,13 +145,9 @@ fn a_query_is_drawn_and_listed_and_fits_every_screen() {
                 page.number("document.querySelectorAll('#query tbody tr').length").await,
                 series.min(200.0)
             );
-            let wide = page.number("document.documentElement.scrollWidth").await;
-            assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-            let outside = "[...document.querySelectorAll('#query *')].filter(e => e.offsetWidth > 1 && \
-                e.getBoundingClientRect().right > innerWidth + 0.5).length";
-            assert_eq!(page.number(outside).await, 0.0, "something lies outside the screen");
-        }
-        assert_eq!(browser.console_errors().await, Vec::<String>::new());
+            page
+        })
+        .await;
         browser.close().await;
     });
 }
@@ -168,13 +158,7 @@ fn over_an_engine_lines_have_gaps_and_the_page_says_who_answered() {
         let browser = Browser::start().await;
         let engine = made_engine();
         let server = over(&engine).await;
-        for (width, height, theme) in [
-            (1280, 900, Theme::Light),
-            (390, 844, Theme::Dark),
-            (1280, 900, Theme::Dark),
-            (390, 844, Theme::Light),
-        ] {
-            browser.look(width, height, theme).await;
+        at_each_look(&browser, "query", &DESK_AND_PHONE, async |_| {
             let page = opened(&browser, &server, "load").await;
             assert_eq!(
                 page.eval("khz.query.state").await,
@@ -189,12 +173,9 @@ fn over_an_engine_lines_have_gaps_and_the_page_says_who_answered() {
                 &format!("JSON.stringify({COLOURED}) === '[true,false,true]'"),
             )
             .await;
-            let wide = page.number("document.documentElement.scrollWidth").await;
-            assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-            let name = format!("query-{width}-{}.png", theme.as_str());
-            page.screenshot(&target_dir().join("screenshots").join(name)).await;
-        }
-        assert_eq!(browser.console_errors().await, Vec::<String>::new());
+            page
+        })
+        .await;
         browser.close().await;
     });
 }

@@ -34,15 +34,6 @@ async fn close_to(page: &Page<'_>, expression: &str, expected: f64, tolerance: f
     assert!((found - expected).abs() <= tolerance, "{expression} is {found}, not about {expected}");
 }
 
-/// Checks that nothing lies outside the screen.
-async fn assert_it_fits(page: &Page<'_>, width: u32) {
-    let wide = page.number("document.documentElement.scrollWidth").await;
-    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
-    let outside = "[...document.querySelectorAll('button, input, .panel, .timebar, .times span')].filter(e => e.offsetWidth > 0 && \
-        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
-    assert_eq!(page.number(outside).await, 0.0, "controls or panels lie outside the screen");
-}
-
 #[test]
 fn clock_times_stand_on_the_axes_and_beside_the_pointer() {
     run(async {
@@ -215,7 +206,7 @@ fn two_fingers_zoom_and_one_moves_the_axis() {
             page.fingers("touchEnd", &[]).await;
             page.wait("a finger moves the axis", &format!("khz.time.from < {from} - 0.5")).await;
             page.eval("scrollTo(0, 0)").await;
-            assert_it_fits(&page, 360).await;
+            page.assert_fits().await;
             page.screenshot(&target_dir().join(format!("screenshots/time-360-{}.png", theme.as_str()))).await;
             page.click("#live").await;
             page.wait("Live is live", "!khz.time.isPast").await;

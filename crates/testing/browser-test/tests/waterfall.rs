@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::cluster::{Cluster, STAGGER};
 use khz_browser_test::door::OpenDoor;
+use khz_browser_test::looks::{DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
@@ -400,24 +401,12 @@ fn it_fits_every_size_and_theme() {
             }
             let door = OpenDoor::of(&cluster);
             let browser = Browser::start().await;
-            for (width, height) in [(1280, 900), (360, 740)] {
-                for theme in [Theme::Light, Theme::Dark] {
-                    browser.look(width, height, theme).await;
-                    let page = visit(&browser, &door, "&measure=cpu&rate=10").await;
-                    page.wait("some seconds are there", "khz.waterfall.copies > 60").await;
-                    let wide = page.number("document.documentElement.scrollWidth").await;
-                    assert!(
-                        wide <= f64::from(width),
-                        "the page is {wide} pixels wide on a screen of {width}"
-                    );
-                    let outside = "[...document.querySelectorAll('button, input, select, canvas, dd, a')].filter(e => e.offsetWidth > 0 && !e.classList.contains('skip') && \
-                        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
-                    assert_eq!(page.number(outside).await, 0.0, "controls or rows lie outside the screen");
-                    let name = format!("screenshots/waterfall-{nodes}-{width}-{}.png", theme.as_str());
-                    page.screenshot(&target_dir().join(name)).await;
-                    assert_clean_console(&browser).await;
-                }
-            }
+            at_each_look(&browser, &format!("waterfall-{nodes}"), &DESK_AND_PHONE, async |_| {
+                let page = visit(&browser, &door, "&measure=cpu&rate=10").await;
+                page.wait("some seconds are there", "khz.waterfall.copies > 60").await;
+                page
+            })
+            .await;
             browser.close().await;
         }
     });

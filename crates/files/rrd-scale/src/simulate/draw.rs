@@ -86,6 +86,7 @@ fn chart(answer: &Answer) -> Chart {
         subtitle: format!("{}; {} files, {} pages each", subject.updates, subject.files, subject.pages),
         across: if is_day { Across::Time } else { Across::Number },
         time_title: if is_day { "time of day (UTC)" } else { "pages of memory a file" }.to_owned(),
+        begins: None,
         seconds: if is_day { 86_400.0 } else { pages(answer.outcomes.last()) },
         axes: vec![Axis {
             title: if is_day { "page-ins, 1/s" } else { "page-ins an update" }.to_owned(),

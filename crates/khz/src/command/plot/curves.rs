@@ -49,17 +49,17 @@ struct Cell {
     is_behind_gap: bool,
 }
 
-/// The lines that the patterns select, in the order of the recording's nodes, each with about `points` points; and the
-/// number of lines that were left out.
+/// The lines that the patterns select, in the order of the recording's nodes, each with about as many points as `points` says of
+/// their number; and the number of lines that were left out.
 pub fn curves(
     opened: &Opened,
     patterns: &[Pattern],
     measure: Measure,
-    points: usize,
+    points: impl Fn(usize) -> usize,
 ) -> Result<(Vec<Curve>, usize), Failure> {
     let (mut curves, places, left_out) = choose(opened, patterns);
     let seconds = opened.to.since(opened.from).as_secs_f64();
-    let width = seconds / points.max(1) as f64;
+    let width = seconds / points(curves.len()).max(1) as f64;
     let mut slots: Vec<Vec<(usize, usize)>> = vec![Vec::new(); opened.survey.lanes.len()];
     let read = opened.recording.read(|event| match event {
         Event::Columns(lane, series) => {

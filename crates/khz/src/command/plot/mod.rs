@@ -3,6 +3,7 @@
 
 mod axes;
 mod curves;
+mod page;
 mod past;
 mod rrd_files;
 
@@ -36,6 +37,8 @@ Examples:
                                                     two axes, left and right
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
+                                                    one file that zooms and says
+                                                    values without a server
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
                                                     the week before, out of the
                                                     hub's store
@@ -83,6 +86,9 @@ pub struct PlotFlags {
     /// Of an .rrd file, draw the archive with this number.
     #[arg(long, value_name = "N")]
     pub rra: Option<usize>,
+    /// Write one HTML file that zooms and says values without a server, to --output or the standard output.
+    #[arg(long, conflicts_with = "terminal")]
+    pub html: bool,
     /// Draw it here too.
     #[arg(long)]
     pub terminal: bool,
@@ -106,6 +112,20 @@ pub struct PlotFlags {
     pub settings: ReaderFlags,
 }
 
+impl PlotFlags {
+    /// True if the picture is a page, into which one can zoom.
+    fn is_page(&self) -> bool {
+        self.html || self.output.as_deref().is_some_and(|path| matches!(Form::of(path), Ok(Form::Html)))
+    }
+
+    /// Points of a line: a page has more than a picture, up to what a store answers.
+    fn points(&self) -> u32 {
+        if self.is_page() { PAGE_POINTS } else { self.width }
+    }
+}
+
+/// Points of a line in a page, out of a store or an .rrd file.
+const PAGE_POINTS: u32 = 8_000;
 /// Panels of one picture.
 const PANELS_MAX: usize = 64;
 /// A PNG has this many pixels for one of the picture, so that it is sharp on dense screens.
@@ -115,7 +135,10 @@ const COLUMNS: usize = 80;
 
 /// Draws, into the file that the flags name or onto the terminal.
 pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let writer = flags.output.as_deref().map(Form::of).transpose()?;
+    let writer = match flags.html {
+        true => Some(Form::Html),
+        false => flags.output.as_deref().map(Form::of).transpose()?,
+    };
     if let Some(span) = flags.chosen.past()? {
         let (chart, asked) = past::chart(&flags, outer, span)?;
         show(&flags, &chart, writer, out)?;
@@ -132,10 +155,16 @@ pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
 
 /// Writes the chart into the file that the flags name, and onto the terminal.
 fn show(flags: &PlotFlags, chart: &Chart, writer: Option<Form>, out: &mut impl Write) -> Result<(), Failure> {
-    if let (Some(path), Some(form)) = (&flags.output, writer) {
-        let bytes = form.write(chart, Shape { width: flags.width, panel_height: flags.panel_height })?;
-        std::fs::write(path, bytes)
-            .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
+    let shape = Shape { width: flags.width, panel_height: flags.panel_height };
+    match (writer.map(|form| form.write(chart, shape)).transpose()?, &flags.output) {
+        (Some(bytes), Some(path)) => std::fs::write(path, bytes)
+            .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
+        (Some(bytes), None) => {
+            out.write_all(&bytes)?;
+            out.flush()?;
+            return Ok(());
+        }
+        (None, _) => {}
     }
     // Without a file it is drawn here.
     if flags.terminal || flags.output.is_none() {
@@ -164,11 +193,14 @@ impl Form {
     }
 
     fn write(&self, chart: &Chart, shape: Shape) -> Result<Vec<u8>, Failure> {
-        let picture = khz_view::picture(chart, shape);
+        let picture = || khz_view::picture(chart, shape);
         match self {
-            Form::Svg => Ok(khz_view::svg(&picture).into_bytes()),
-            Form::Html => Ok(khz_view::html(&picture, &remarks(chart)).into_bytes()),
-            Form::Png => png(&picture),
+            Form::Svg => Ok(khz_view::svg(&picture()).into_bytes()),
+            Form::Html => match chart.begins {
+                Some(begins) => Ok(page::page(chart, begins, &remarks(chart))?.into_bytes()),
+                None => Ok(khz_view::html(&picture(), &remarks(chart)).into_bytes()),
+            },
+            Form::Png => png(&picture()),
         }
     }
 }
@@ -191,8 +223,11 @@ fn remarks(chart: &Chart) -> Vec<String> {
          rows."
             .to_owned(),
     ];
-    if chart.has_gaps() {
+    if chart.has_gaps() && chart.begins.is_none() {
         remarks.push("Where the ground is grey there are no rows: nothing is known of that time.".to_owned());
+    }
+    if chart.has_gaps() && chart.begins.is_some() {
+        remarks.push("Where a line is broken there are no rows: nothing is known of that time.".to_owned());
     }
     remarks
 }
@@ -206,7 +241,7 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
         ));
     }
     let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
-    let points = flags.width as usize;
+    let points = |lines| if flags.is_page() { page::points(lines) } else { flags.width as usize };
     let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
     let (curves, left_out) = curves(opened, &patterns, measure, points)?;
     let seconds = opened.to.since(opened.from).as_secs_f64();
@@ -265,6 +300,7 @@ fn draw(
         subtitle: subtitle(&frame, nodes),
         across: khz_view::Across::Time,
         time_title: format!("time since {}", utc(frame.from)),
+        begins: Some(frame.from.as_secs_f64()),
         seconds: frame.seconds,
         axes: axes.axes(),
         legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),

@@ -23,7 +23,7 @@ pub fn chart(flags: &PlotFlags, outer: NodeFlags, span: Span) -> Result<(Chart, 
         return Err(Failure::usage("--per-sample needs a recording: the store's points are drawn as rates"));
     }
     let (_, plan) = crate::command::plan(flags.settings.clone().over(outer))?;
-    let mut asked = Asked::ask(&flags.target, &plan, &patterns, span, RangeShape::Points(flags.width))?;
+    let mut asked = Asked::ask(&flags.target, &plan, &patterns, span, RangeShape::Points(flags.points()))?;
     let seconds = span.to.since(span.from).as_secs_f64();
     let (mut curves, mut left_out, mut labels) = (Vec::new(), 0, 0);
     while let Some(part) = asked.next_part()? {

@@ -83,7 +83,7 @@ pub fn chart(flags: &PlotFlags) -> Result<Chart, Failure> {
     let mut panels = Vec::new();
     let mut is_empty = true;
     for file in &files {
-        let drawn = panel(file, span, flags.width, &legend)?;
+        let drawn = panel(file, span, flags.points(), &legend)?;
         is_empty &= drawn.curves.iter().all(|curve| curve.points.is_empty());
         panels.push(drawn);
     }
@@ -98,6 +98,7 @@ pub fn chart(flags: &PlotFlags) -> Result<Chart, Failure> {
         subtitle: format!("{}, from {} to {}", names.join(", "), at(span.0), at(span.1)),
         across: khz_view::Across::Time,
         time_title: format!("time since {}", at(span.0)),
+        begins: Some(span.0 as f64),
         seconds,
         axes: axes(&files),
         legend,

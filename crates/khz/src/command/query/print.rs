@@ -149,6 +149,7 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
         subtitle: format!("{:.0} s, from {}{left_out}", range.as_secs_f64(), utc(from)),
         across: khz_view::Across::Time,
         time_title: format!("time since {}", utc(from)),
+        begins: Some(from.as_secs_f64()),
         seconds: range.as_secs_f64(),
         axes: vec![Axis::default()],
         legend: shown.iter().map(|series| (printable(&name(&series.metric)), 0)).collect(),

@@ -97,6 +97,17 @@ function route() {
   } else {
     view = new NodeView(node, asked, on);
   }
+  addBeside(view, cluster ? "cluster" : "node", node);
+}
+
+/** What is wrong and what happened come after the first picture. */
+async function addBeside(of, kind, node) {
+  try {
+    const { add } = await import("./beside.js");
+    await add(of, kind, node, groups);
+  } catch (error) {
+    if (of === view) showNotice(`Signals and events cannot be loaded: ${error.message}. Reload the page.`);
+  }
 }
 
 /** Shows a query or the alerts; an open view of them shows what the address now asks for. */

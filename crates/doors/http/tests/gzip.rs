@@ -85,12 +85,14 @@ fn files() -> Vec<String> {
 }
 
 /// The modules of views that most readers never open: how the names of each view's begin.
-const LATER: [(&str, &[&str]); 5] = [
+const LATER: [(&str, &[&str]); 7] = [
     ("queries", &["query-"]),
     ("alerts", &["alerts-", "alert-detail", "alert-list", "alert-rows"]),
     ("the waterfall", &["waterfall-"]),
     ("lines and sums", &["compare-", "sums-", "correlation", "measure-queries", "range-panels"]),
     ("a demo's tour", &["tour."]),
+    ("signals", &["signal-", "signal.", "beside."]),
+    ("events", &["event-"]),
 ];
 
 /// The view whose modules are loaded when it is opened.

@@ -2,7 +2,7 @@
 // of channels and rules, so that each line can be written as a rule, too. Higher is always worse. It refuses to ask and to judge.
 // docs/page.md repeats the thresholds, and a test compares both.
 
-import { digits, percent, plain } from "./units.js";
+import { digits, percent, plain, UNKNOWN_TEXT } from "./units.js";
 
 /** What a CPU's time goes into: together they are all of it. */
 const MODES = `mode=~"idle|iowait|irq|nice|softirq|steal|system|user"`;
@@ -15,8 +15,9 @@ const pressure = (resource) => (only, over) => `100 * max by (instance) (${rate(
 /** Of several series with the same labels, each called after `part`, so that all are kept. */
 const part = (name, query) => `label_replace(${query}, "part", "${name}", "instance", ".*")`;
 
-const each = (words) => (value) => (Number.isFinite(value) ? `${digits(value)} ${words}` : digits(value));
-const counted = (words) => (value) => `${plain(value)}${words}`;
+const known = (print) => (value) => (Number.isFinite(value) ? print(value) : UNKNOWN_TEXT);
+const each = (words) => known((value) => `${digits(value)} ${words}`);
+const counted = (words) => known((value) => `${plain(value)}${words}`);
 
 /**
  * `of(only, over)`: a value for each instance; `only` are further selectors, `over` is the window of rates. A state begins when the

@@ -81,7 +81,8 @@ async fn write(
     (from, to): (i64, i64),
     found: Events,
 ) -> Result<Writer, Refusal> {
-    writer.hold(found.events.iter().map(|event| size_of::<Event>() + event.text.len()).sum::<usize>() as u64)?;
+    writer
+        .hold(found.events.iter().map(|event| size_of::<Event>() + event.text.len()).sum::<usize>() as u64)?;
     let page = writer.page();
     page.push_str("{\"node\":");
     json::text(page, node.as_str());

@@ -32,8 +32,8 @@ use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
-    assets, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range, rules, stream,
-    targets, tiles, tour,
+    assets, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range, rules,
+    stream, targets, tiles, tour,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.

@@ -350,7 +350,8 @@ fn every_described_status_is_answered_as_described() {
             check(&doc, path, &answer);
             seen.insert(answer.status.to_string());
         }
-        let reads_past = ["/khz/v1/range", "/khz/v1/events"].contains(&path.as_str()) || item["get"]["responses"].get("422").is_some();
+        let reads_past = ["/khz/v1/range", "/khz/v1/events"].contains(&path.as_str())
+            || item["get"]["responses"].get("422").is_some();
         let forgetful = reads_past.then_some(&node.forgetful);
         let unable = path.ends_with("/stream").then_some(&node.unable);
         for flag in [&node.full, &node.stopped].into_iter().chain(forgetful).chain(unable) {

@@ -44,8 +44,15 @@ fn that_a_node_was_away_and_booted_is_marked_in_the_lane_and_in_each_plot() {
             for theme in [Theme::Light, Theme::Dark] {
                 browser.look(width, height, theme).await;
                 page.eval("scrollTo(0, 0)").await;
-                page.wait("the page fits the screen", &format!("document.documentElement.scrollWidth <= {width}")).await;
-                page.screenshot(&target_dir().join(format!("screenshots/events-{width}-{}.png", theme.as_str()))).await;
+                page.wait(
+                    "the page fits the screen",
+                    &format!("document.documentElement.scrollWidth <= {width}"),
+                )
+                .await;
+                page.screenshot(
+                    &target_dir().join(format!("screenshots/events-{width}-{}.png", theme.as_str())),
+                )
+                .await;
             }
         }
         assert_clean_console(&browser).await;
@@ -65,16 +72,21 @@ fn an_event_says_what_it_was_to_mouse_and_keys_and_leads_to_its_time() {
         page.wait("both are there", "document.querySelectorAll('.lane-mark').length === 2").await;
         let (x, y, width, height) = page.place(".lane-mark[data-kind=down]").await;
         page.point_at(x + width / 2.0, y + height / 2.0).await;
-        page.wait("the tip says it", &format!("!{TIP}.hidden && /down, for 10 min/.test({TIP}.textContent)")).await;
+        page.wait("the tip says it", &format!("!{TIP}.hidden && /down, for 10 min/.test({TIP}.textContent)"))
+            .await;
         page.screenshot(&target_dir().join("screenshots/event-told.png")).await;
         page.point_at(5.0, 5.0).await;
         page.wait("it goes", &format!("{TIP}.hidden")).await;
         page.eval("document.querySelector('.lane-mark').focus()").await;
         page.press("ArrowRight").await;
-        page.wait("the next one says it", &format!("!{TIP}.hidden && /booted/.test({TIP}.textContent)")).await;
+        page.wait("the next one says it", &format!("!{TIP}.hidden && /booted/.test({TIP}.textContent)"))
+            .await;
         let label = page.eval("document.activeElement.getAttribute('aria-label')").await;
         assert!(label.as_str().unwrap().contains("booted"), "{label}");
-        assert!((page.number("khz.time.from").await - (gap - 600) as f64).abs() < 1.0, "the window has not moved");
+        assert!(
+            (page.number("khz.time.from").await - (gap - 600) as f64).abs() < 1.0,
+            "the window has not moved"
+        );
         page.eval("document.activeElement.click()").await;
         let booted = gap + 600 - BOOTED_BEFORE;
         page.wait("its time is shown", &format!("Math.abs((khz.time.from + khz.time.to) / 2 - {booted}) < 5 && khz.time.to - khz.time.from < 600")).await;

@@ -66,7 +66,9 @@ fn twelve_signals_say_how_a_node_is_and_what_is_not_known_looks_different() {
         // A node without file systems has none that is full, and none that is empty.
         wait_for(&page, "filesystem", "absent").await;
         assert_eq!(text(&page, &format!("{}.querySelector('b')", signal("filesystem"))).await, "not here");
-        assert!(text(&page, &format!("{}.querySelector('b')", signal("memory"))).await.starts_with("98.0 % · "));
+        assert!(
+            text(&page, &format!("{}.querySelector('b')", signal("memory"))).await.starts_with("98.0 % · ")
+        );
         let looks = page
             .eval("['memory', 'memory-pressure', 'filesystem'].map((id) => { const e = document.querySelector(`[data-signal=${id}]`), s = getComputedStyle(e); return [s.borderStyle + s.borderWidth + s.backgroundColor + s.borderColor, e.querySelector('path').getAttribute('d')]; })")
             .await;
@@ -94,28 +96,50 @@ fn an_opened_signal_says_since_when_how_others_are_and_leads_to_its_plot_by_mous
         let page = Page::open(&browser, &format!("{}#node=node03", door.url())).await;
         wait_for(&page, "memory", "bad").await;
         page.click("[data-signal=memory]").await;
-        page.wait("others are known", &format!("/63 other nodes have .* % to .* %/.test({DETAIL}.textContent)")).await;
-        let clock = page
-            .eval(&format!("new Date({begin}000).toTimeString().slice(0, 7)"))
-            .await;
+        page.wait(
+            "others are known",
+            &format!("/63 other nodes have .* % to .* %/.test({DETAIL}.textContent)"),
+        )
+        .await;
+        let clock = page.eval(&format!("new Date({begin}000).toTimeString().slice(0, 7)")).await;
         let words = text(&page, DETAIL).await;
         // Values are five seconds apart: the last digit may differ.
         assert!(words.contains(&format!("since {}", clock.as_str().unwrap())), "{clock}: {words}");
-        assert!(words.contains("warning from 90.0 % on, until below 87.0 %; bad from 95.0 % on, until below 93.0 %"), "{words}");
+        assert!(
+            words.contains(
+                "warning from 90.0 % on, until below 87.0 %; bad from 95.0 % on, until below 93.0 %"
+            ),
+            "{words}"
+        );
         pictures(&browser, &page, "signal-opened").await;
         page.click(".signal-detail .linked").await;
-        page.wait("its plot has the keyboard", "document.activeElement.closest('.panel')?.getAttribute('aria-label') === 'Memory'").await;
+        page.wait(
+            "its plot has the keyboard",
+            "document.activeElement.closest('.panel')?.getAttribute('aria-label') === 'Memory'",
+        )
+        .await;
         // By keys: one stop for the tabulator, arrows within, and the window stays where it is.
         page.eval("document.querySelector('[data-signal=memory]').focus()").await;
         page.press("ArrowRight").await;
         page.wait("the next one has it", "document.activeElement.dataset.signal === 'memory-pressure'").await;
         assert_eq!(page.eval("khz.time.isPast").await, false);
-        assert_eq!(page.number("document.querySelectorAll('#signals [tabindex=\"0\"][data-signal]').length").await, 1.0);
+        assert_eq!(
+            page.number("document.querySelectorAll('#signals [tabindex=\"0\"][data-signal]').length").await,
+            1.0
+        );
         page.eval("document.activeElement.click()").await;
-        page.wait("it is opened instead", &format!("/^.?Memory pressure: ok/.test({DETAIL}.querySelector('h2').textContent)")).await;
+        page.wait(
+            "it is opened instead",
+            &format!("/^.?Memory pressure: ok/.test({DETAIL}.querySelector('h2').textContent)"),
+        )
+        .await;
         page.eval("document.querySelector('.signal-detail button').focus()").await;
         page.press("Escape").await;
-        page.wait("Escape closes it", &format!("{DETAIL}.hidden && document.activeElement.dataset.signal === 'memory-pressure'")).await;
+        page.wait(
+            "Escape closes it",
+            &format!("{DETAIL}.hidden && document.activeElement.dataset.signal === 'memory-pressure'"),
+        )
+        .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -143,7 +167,11 @@ fn in_a_window_of_the_past_each_signal_is_as_it_was_at_its_worst() {
         wait_for(&page, "memory", "ok").await;
         // In the gap nothing is known: not even that all was well.
         let page = Page::open(&browser, &window(gap + 200, gap + 500)).await;
-        page.wait("the window is answered", &format!("/nothing is known of it/.test({}?.title)", signal("memory"))).await;
+        page.wait(
+            "the window is answered",
+            &format!("/nothing is known of it/.test({}?.title)", signal("memory")),
+        )
+        .await;
         for id in ["memory", "cpu", "disk"] {
             wait_for(&page, id, "unknown").await;
         }
@@ -168,7 +196,12 @@ fn a_trouble_that_is_older_than_what_is_shown_is_searched_in_the_past() {
         let since = format!("since {}", clock.as_str().unwrap());
         page.wait(
             "it is found to some seconds",
-            &format!("{}.getAttribute('aria-label').includes({}) && !/or earlier/.test({}.title)", signal("memory"), json!(since), signal("memory")),
+            &format!(
+                "{}.getAttribute('aria-label').includes({}) && !/or earlier/.test({}.title)",
+                signal("memory"),
+                json!(since),
+                signal("memory")
+            ),
         )
         .await;
         assert_clean_console(&browser).await;
@@ -203,7 +236,8 @@ fn of_a_node_that_is_down_nothing_is_known() {
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Light).await;
         let page = Page::open_bare(&browser, &format!("{}#node=node03", door.url())).await;
-        page.wait("the strip says why", &format!("/the node is down/.test({}?.title)", signal("memory"))).await;
+        page.wait("the strip says why", &format!("/the node is down/.test({}?.title)", signal("memory")))
+            .await;
         wait_for(&page, "memory", "unknown").await;
         browser.close().await;
     });
@@ -222,7 +256,11 @@ fn of_all_nodes_the_signals_in_trouble_are_counted_and_lead_to_their_nodes() {
         let page = Page::open_cluster(&browser, &door.url()).await;
         wait_for(&page, "memory", "bad").await;
         assert_eq!(text(&page, &format!("{}.querySelector('b')", signal("memory"))).await, "2 bad");
-        assert_eq!(page.eval(&format!("{}.hidden", signal("filesystem"))).await, true, "only trouble is shown");
+        assert_eq!(
+            page.eval(&format!("{}.hidden", signal("filesystem"))).await,
+            true,
+            "only trouble is shown"
+        );
         let words = text(&page, "document.querySelector('.signal-words')").await;
         assert!(words.starts_with("Trouble on "), "{words}");
         pictures(&browser, &page, "signals-all").await;

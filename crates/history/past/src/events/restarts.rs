@@ -48,7 +48,13 @@ impl Watch for Starts {
         if value < used {
             // From the last row of the run before to the first one of this.
             let text = String::from("khz was started again");
-            list.push(Event { kind: EventKind::Restarted, begin: before, end: Some(time), is_earlier: false, text });
+            list.push(Event {
+                kind: EventKind::Restarted,
+                begin: before,
+                end: Some(time),
+                is_earlier: false,
+                text,
+            });
         }
     }
 

@@ -19,13 +19,7 @@ impl Source for Fixed {
         Ok(Vec::new())
     }
 
-    fn series(
-        &self,
-        _: &[Matcher],
-        _: i64,
-        _: i64,
-        _: usize,
-    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+    fn series(&self, _: &[Matcher], _: i64, _: i64, _: usize) -> Result<(Vec<LabelSet>, bool), QueryError> {
         Ok((Vec::new(), false))
     }
 }
@@ -96,8 +90,10 @@ fn of_node(name: &str, samples: &[(i64, f64)]) -> (LabelSet, Vec<(i64, f64)>) {
 #[test]
 fn a_boot_has_the_time_of_the_boot_and_starts_khz_as_one_event() {
     let second = |seconds: i64| (T / 1_000 + seconds) as f64;
-    let boot = of_node("node_boot_time_seconds", &[(0, 100.0), (10, 100.0), (60, second(40)), (61, second(40))]);
-    let used = of_node("khz_process_cpu_seconds_total", &[(0, 5.0), (10, 6.0), (60, 0.1), (300, 4.0), (310, 0.2)]);
+    let boot =
+        of_node("node_boot_time_seconds", &[(0, 100.0), (10, 100.0), (60, second(40)), (61, second(40))]);
+    let used =
+        of_node("khz_process_cpu_seconds_total", &[(0, 5.0), (10, 6.0), (60, 0.1), (300, 4.0), (310, 0.2)]);
     assert_eq!(
         found(vec![boot, used]),
         ["booted 40 to 40: booted", "restarted 300 to 310: khz was started again"]
@@ -114,7 +110,8 @@ fn a_clock_that_is_set_is_no_boot() {
 fn an_alert_lasts_while_its_series_is_there_and_one_that_is_pending_is_none() {
     let alert = |state: &str, samples: &[(i64, f64)]| {
         let samples = samples.iter().map(|(second, value)| (T + second * 1_000, *value)).collect();
-        let given = [("__name__", "ALERTS"), ("instance", "n1"), ("alertname", "Full"), ("alertstate", state)];
+        let given =
+            [("__name__", "ALERTS"), ("instance", "n1"), ("alertname", "Full"), ("alertstate", state)];
         let rest = [("severity", "critical"), ("job", "node"), ("mountpoint", "/var")];
         (labels(&[&given[..], &rest].concat()), samples)
     };
@@ -122,7 +119,10 @@ fn an_alert_lasts_while_its_series_is_there_and_one_that_is_pending_is_none() {
     let pending = alert("pending", &[(30, 1.0), (45, 1.0), (60, stale())]);
     assert_eq!(
         found(vec![pending, firing]),
-        ["alert 60 to 90: Full (critical) mountpoint=/var", "alert 300 to on: Full (critical) mountpoint=/var"]
+        [
+            "alert 60 to 90: Full (critical) mountpoint=/var",
+            "alert 300 to on: Full (critical) mountpoint=/var"
+        ]
     );
 }
 
@@ -141,10 +141,7 @@ fn a_boost_lasts_while_its_lane_is_there_and_another_rate_is_another_boost() {
     };
     let boost = lane("boost1", &[(50, 0.01), (51, 0.01), (52, 0.1), (70, stale())]);
     let base = lane("base", &[(50, 1.0), (51, 1.0)]);
-    assert_eq!(
-        found(vec![base, boost]),
-        ["boost 50 to 52: boost1: 100 Hz", "boost 52 to 70: boost1: 10 Hz"]
-    );
+    assert_eq!(found(vec![base, boost]), ["boost 50 to 52: boost1: 100 Hz", "boost 52 to 70: boost1: 10 Hz"]);
 }
 
 #[test]

@@ -120,11 +120,14 @@ export class NodeSignals {
     const at = (time) => Math.floor(time / step) * step;
     const end = Math.min(at(to), at(this.view.liveWindow().to));
     const values = await askValues(SIGNALS, this.only, { start: at(from - BEFORE), end, step }, this.signal);
+    await this.askWhy(SIGNALS.filter(({ id }) => !values.has(id)));
     for (const signal of SIGNALS) {
       const worst = worstOf(segmentsOf(values.get(signal.id) ?? [], signal, step, end), from, to);
       const isTrouble = worst.state === "warning" || worst.state === "bad";
-      const why = worst.state === "unknown" ? "nothing is known of it in this window" : "";
-      this.states.set(signal.id, { state: worst.state, value: worst.highest, worst, isTrouble, why, end, from, to });
+      // What the node does not have now, it is not asked to have had then.
+      const none = worst.state === "unknown" && this.why.get(signal.id)?.state === "absent" ? this.why.get(signal.id) : null;
+      const why = none?.why ?? (worst.state === "unknown" ? "nothing is known of it in this window" : "");
+      this.states.set(signal.id, { state: none?.state ?? worst.state, value: worst.highest, worst, isTrouble, why, end, from, to });
       this.show(signal);
     }
   }
@@ -179,7 +182,8 @@ export class NodeSignals {
     const isKnown = Number.isFinite(state.value);
     const value = isKnown ? signal.format(state.value) : "";
     const since = this.sinceOf(state);
-    const age = state.isTrouble && !state.worst ? duration(Math.max(0, state.end - state.begin.since)) : "";
+    // There is room for the larger part of it: "4 min".
+    const age = state.isTrouble && !state.worst ? duration(Math.max(0, state.end - state.begin.since)).split(" ").slice(0, 2).join(" ") : "";
     const text = isKnown ? [value, age].filter((part) => part).join(" · ") : WORDS[state.state];
     const words = [WORDS[state.state], value, since, state.why].filter((part) => part).join(", ");
     this.chips.show(signal.id, state.state, text, words);

@@ -35,7 +35,7 @@ export const SIGNALS = [
   {
     id: "queue", name: "Run queue", format: each("tasks per CPU"), hold: 30, warning: { enter: 2, leave: 1.5 }, bad: { enter: 4, leave: 3 },
     of: (only, over) => `sum by (instance) (avg_over_time(node_procs_running{instance!=""${only}}[${over}])) / ${cpus(only, over)}`,
-    metrics: ["tasks.running", "cpu.all.idle"], panels: ["Load"],
+    metrics: ["kernel.procs_running", "cpu.all.idle"], panels: ["Load"],
     means: "More tasks want to run than there are CPUs, so they run in turns. Look for a program with too many threads, or for two jobs on one node.",
   },
   {

@@ -3,9 +3,12 @@
 
 import { ask } from "./ask.js";
 
+/** What every node has: with it, a question has an answer also where a node has nothing else of what is asked. */
+const ALWAYS = "load.1m";
+
 /** Map of signal to {state, why}, for those of `signals` that have no value. `node`: its name where there are several. */
 export async function whyMissing(signals, node, stop) {
-  const names = [...new Set(signals.flatMap(({ metrics }) => metrics))];
+  const names = [...new Set([ALWAYS, ...signals.flatMap(({ metrics }) => metrics)])];
   const query = new URLSearchParams(names.map((name) => ["match", node ? `${node}:${name}` : name]));
   const readings = new Map(names.map((name) => [name, []]));
   let answer;
@@ -13,7 +16,6 @@ export async function whyMissing(signals, node, stop) {
     answer = await ask(`khz/v1/query?${query}`, stop);
   } catch (error) {
     if (stop.aborted) throw error;
-    // Nothing of all this is there, or the node itself is not.
     return new Map(signals.map(({ id }) => [id, { state: "unknown", why: error.message }]));
   }
   if (answer.nodes.length === 0) return new Map(signals.map(({ id }) => [id, { state: "unknown", why: "the node does not answer" }]));

@@ -40,8 +40,7 @@ pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Res
     let node = node(&*app.query, params.get("node"))?;
     let asked = Asked { client: client(&request), now: milliseconds(now), time: QUERY_TIMEOUT };
     let name = node.clone();
-    let work =
-        evaluate(&app, asked, move |source, _| khz_past::events(source, name.as_str(), (from, to)));
+    let work = evaluate(&app, asked, move |source, _| khz_past::events(source, name.as_str(), (from, to)));
     let mut found = work.await?;
     if let Some(status) = app.query.status_of(std::slice::from_ref(&node)).first() {
         explain(&mut found, status);

@@ -156,6 +156,17 @@ async function loaded(name) {
     showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
     return null;
   }
+  addBeside(view, cluster ? "cluster" : "node", node);
+}
+
+/** What is wrong and what happened come after the first picture. */
+async function addBeside(of, kind, node) {
+  try {
+    const { add } = await import("./beside.js");
+    await add(of, kind, node, groups);
+  } catch (error) {
+    if (of === view) showNotice(`Signals and events cannot be loaded: ${error.message}. Reload the page.`);
+  }
 }
 
 /** The first picture is there: loads what could wait for it. */

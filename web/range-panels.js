@@ -106,6 +106,8 @@ export class RangePanels {
       } catch (error) {
         if (turn !== this.turn) return;
         failed = error.message;
+        panel.isOld = true;
+        this.write(panel);
         panel.note.textContent = failed;
       }
     }
@@ -118,7 +120,11 @@ export class RangePanels {
 
   fill(panel, answers) {
     const place = ({ label }) => (panel.order.indexOf(label) + 1 || LINES_MAX + 1) - 1;
-    const lines = answers.sort((a, b) => place(a) - place(b)).slice(0, LINES_MAX);
+    panel.isOld = false;
+    // What has no numbers keeps its place: that nothing is known of it is worth a word.
+    const known = new Set(answers.map(({ label }) => label));
+    const unknown = panel.order.filter((label) => !known.has(label)).map((label) => ({ label, runs: [] }));
+    const lines = [...answers, ...unknown].sort((a, b) => place(a) - place(b)).slice(0, LINES_MAX);
     // A node has its colour in all panels, also where others have no numbers.
     panel.lines = lines.map((line) => ({ ...line, colour: place(line) % COLOURS, dashed: place(line) >= COLOURS }));
     panel.note.textContent = lines.some(({ runs }) => runs.length > 0) ? "" : "Nobody has such numbers in this time.";
@@ -136,13 +142,13 @@ export class RangePanels {
     for (const panel of this.panels) this.write(panel);
   }
 
-  /** The numbers at the time that is pointed at, else the newest ones. */
+  /** The numbers at the time that is pointed at, else the newest ones; those that nobody renews are no longer what is now. */
   write(panel) {
     const isPointed = !Number.isNaN(this.time);
     panel.cursor.hidden = !isPointed;
     if (isPointed) panel.cursor.style.transform = `translateX(${panel.chart.x(this.time)}px)`;
     const words = panel.lines.map((line) => {
-      const value = valueAt(line.runs, isPointed ? this.time : this.end, isPointed ? this.step : 3 * this.step);
+      const value = isPointed ? valueAt(line.runs, this.time, this.step) : panel.isOld ? NaN : valueAt(line.runs, this.end, 3 * this.step);
       line.shown.textContent = Number.isFinite(value) ? panel.format(value) : UNKNOWN_TEXT;
       return `${line.label} ${line.shown.textContent}`;
     });

@@ -20,6 +20,7 @@ mod door;
 mod encoder;
 mod engine;
 mod event_stream;
+mod events;
 mod exchange;
 mod exposition;
 mod guard;

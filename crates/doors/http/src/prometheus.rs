@@ -4,9 +4,9 @@
 mod answer;
 mod brackets;
 mod data;
-mod evaluate;
+pub(crate) mod evaluate;
 mod failure;
-mod form;
+pub(crate) mod form;
 mod handed;
 pub(crate) mod line;
 mod names;

@@ -32,8 +32,8 @@ use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
-    assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
-    targets, tiles, tour,
+    assets, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range, rules,
+    stream, targets, tiles, tour,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
@@ -118,6 +118,7 @@ fn table() -> Vec<Route> {
         (rules::SCORE_PATH, &[], get(rules::score)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
+        (events::EVENTS_PATH, events::EVENTS_PARAMS, get(events::events)),
         (TOUR_PATH, &[], get(tour::tour)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
     ]

@@ -37,7 +37,7 @@ fn wait_for_requests(server: &Server, case: &str, requests: u64, budget: u64) {
 #[test]
 fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
     // Their answers are part of the program, or one line.
-    let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json", "/khz/v1/tour"];
+    let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json", "/khz/v1/tour", "/khz/v1/events"];
     let small_too = ["/api/v1/query_exemplars", "/api/v1/status/buildinfo", "/khz/v1/rules"];
     // As long as the query, and as the names of labels, of which there are few.
     let short =

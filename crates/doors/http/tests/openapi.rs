@@ -222,6 +222,11 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?newest=1&recording=1", 400),
             get("?recording=2", 400),
         ]),
+        "/khz/v1/events" => requests.extend([
+            get("?node=n1&from=-1h&to=now", 200),
+            get("?node=nobody", 404),
+            get("?from=now&to=-1h", 400),
+        ]),
         "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
         "/khz/v1/nodes" => requests.extend([
             get("?match=x", 400),
@@ -345,7 +350,8 @@ fn every_described_status_is_answered_as_described() {
             check(&doc, path, &answer);
             seen.insert(answer.status.to_string());
         }
-        let reads_past = path == "/khz/v1/range" || item["get"]["responses"].get("422").is_some();
+        let reads_past = ["/khz/v1/range", "/khz/v1/events"].contains(&path.as_str())
+            || item["get"]["responses"].get("422").is_some();
         let forgetful = reads_past.then_some(&node.forgetful);
         let unable = path.ends_with("/stream").then_some(&node.unable);
         for flag in [&node.full, &node.stopped].into_iter().chain(forgetful).chain(unable) {

@@ -65,3 +65,12 @@ pub(crate) const BUCKET_END_LATE: i64 = 60_000;
 /// Samples of recorded series that wait until all groups of an hour are read: 32 MiB. Beyond it they are passed on, and of a series that
 /// several groups have recorded in that hour only what follows is.
 pub(crate) const SAMPLES_HELD_MAX: usize = 1 << 21;
+
+/// Events of one answer: more than a screen has room for. Beyond it the oldest are left out, and counted.
+pub(crate) const EVENTS_MAX: usize = 512;
+/// Series of one kind whose events are listed: a node has some alerts and lanes. What is beyond is counted.
+pub(crate) const EVENT_SERIES_MAX: usize = 1_024;
+/// Characters of what an event says: an alert's labels may be long.
+pub(crate) const EVENT_TEXT_CHARS_MAX: usize = 256;
+/// How long before the wanted time samples are read (ms), to see what began before it: four evaluations of a rule.
+pub(crate) const EVENTS_EARLIER: i64 = 60_000;

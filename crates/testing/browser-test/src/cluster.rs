@@ -19,7 +19,7 @@ const JOB_NODES: u64 = 48;
 /// Most rows that a subscription gets at once, however long it was not polled.
 const ROWS_MAX: u64 = 1_000;
 /// The metrics of the catalogue that this cluster has.
-const SHOWN: [&str; 15] = [
+const SHOWN: [&str; 16] = [
     "cpu.all.*",
     "cpu.user",
     "cpu.idle",
@@ -35,6 +35,7 @@ const SHOWN: [&str; 15] = [
     "disk.*",
     "kernel.*",
     "pressure.*.avg10",
+    "pressure.*.some.total",
 ];
 
 /// The cluster. Clones share its state.
@@ -50,6 +51,8 @@ pub struct Cluster {
     past: Option<Past>,
     /// When a program begins on the first node (time since boot).
     program: Arc<Mutex<Option<Nanos>>>,
+    /// Which nodes have hardly any memory left, and from when to when (time since 1970).
+    full: Arc<Mutex<Vec<(usize, Nanos, Nanos)>>>,
 }
 
 /// What a cluster remembers: a row a second.
@@ -76,6 +79,9 @@ impl Past {
 /// A load that no other row has.
 pub const SPIKE: f64 = 400.0;
 
+/// Nodes were booted this long before the end of the gap in their past (s).
+pub const BOOTED_BEFORE: u64 = 60;
+
 /// A program begins on each node so much later than on the one before.
 pub const STAGGER: Nanos = Nanos::from_millis(50);
 
@@ -93,6 +99,7 @@ impl Cluster {
             missing: Arc::default(),
             past: Some(Past::recent()),
             program: Arc::default(),
+            full: Arc::default(),
         }
     }
 
@@ -103,8 +110,8 @@ impl Cluster {
         self
     }
 
-    /// A cluster that remembers `seconds`. Nothing was gathered for ten minutes in the middle of them, and the row after the first
-    /// quarter has the load [`SPIKE`].
+    /// A cluster that remembers `seconds`. Nothing was gathered for ten minutes in the middle of them, in the last of which the nodes were
+    /// booted ([`BOOTED_BEFORE`]), and the row after the first quarter has the load [`SPIKE`].
     #[must_use]
     pub fn with_past(mut self, seconds: u64) -> Self {
         let now = real_now().0 / Nanos::SECOND.0;
@@ -130,6 +137,24 @@ impl Cluster {
     fn has_program(&self, at: usize, time: Nanos) -> bool {
         let begin = *self.program.lock().unwrap_or_else(PoisonError::into_inner);
         begin.is_some_and(|begin| time.0 >= begin.0 + at as u64 * STAGGER.0)
+    }
+
+    /// From one time to another (seconds since 1970) a node has hardly any memory left.
+    pub fn fill_memory(&self, node: &str, from: u64, to: u64) {
+        let at = self.nodes.iter().position(|name| name.as_str() == node).expect("the node exists");
+        let times = (Nanos::from_secs(from), Nanos::from_secs(to));
+        self.full.lock().unwrap_or_else(PoisonError::into_inner).push((at, times.0, times.1));
+    }
+
+    /// Whether a node has hardly any memory left at a time since boot.
+    fn is_full(&self, at: usize, time: Nanos) -> bool {
+        let full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before any node was filled, nobody asks for the clock.
+        if full.is_empty() {
+            return false;
+        }
+        let real = Nanos((real_now().0 + time.0).saturating_sub(boot_now().0));
+        full.iter().any(|(node, from, to)| *node == at && (*from..*to).contains(&real))
     }
 
     /// Takes nodes away: some have left, some are expected and were never seen.
@@ -184,8 +209,8 @@ impl Cluster {
     }
 
     fn row(&self, at: usize, columns: &[Series], time: Nanos) -> Row {
-        let has_program = self.has_program(at, time);
-        let moment = Moment { has_program, ..Moment::new(at as u64, time.as_secs_f64()) };
+        let (has_program, is_full) = (self.has_program(at, time), self.is_full(at, time));
+        let moment = Moment { has_program, is_full, ..Moment::new(at as u64, time.as_secs_f64()) };
         let readings = columns.iter().map(|series| moment.reading(series)).collect();
         let real_offset = real_now().0 as i64 - boot_now().0 as i64;
         Row { stamp: Stamp { boot: time, real_offset }, readings }
@@ -258,6 +283,7 @@ struct Moment {
     network: Wave,
     disk: Wave,
     has_program: bool,
+    is_full: bool,
 }
 
 /// A quantity that swings around a mean: its value now, and its integral since boot, which only grows.
@@ -290,6 +316,7 @@ impl Moment {
             memory: Wave::new(time, 0.12 + 0.75 * noise(node / JOB_NODES, 4), 0.05, 300.0, noise(node, 4)),
             network: Wave::new(time, 0.5, 0.4, 15.0 + 20.0 * job, noise(node, 6)),
             has_program: false,
+            is_full: false,
             disk: Wave::new(time, 0.02 + 0.6 * noise(node, 7).powi(4), 0.3, 45.0, noise(node, 8)),
         }
     }
@@ -329,13 +356,14 @@ impl Moment {
             "cpu.idle" => self.time - self.busy.sum,
             "cpu.iowait" => 0.0,
             "mem.total" => total,
+            "mem.available" if self.is_full => 0.02 * total,
             "mem.available" => total * (1.0 - self.memory.now),
             "mem.free" => total * (0.9 - 0.9 * self.memory.now),
             "mem.buffers" => total * 0.01,
             "mem.cached" => total * 0.06,
             name if name.starts_with("load.") => cpus * self.busy.now,
-            "tasks.running" if self.has_program => 100.0,
-            "tasks.running" => 1.0 + cpus * self.busy.now,
+            "tasks.running" | "kernel.procs_running" if self.has_program => 100.0,
+            "tasks.running" | "kernel.procs_running" => 1.0 + cpus * self.busy.now,
             "tasks.total" => 420.0,
             "net.rx_bytes" => bandwidth * lane * self.network.sum,
             "net.tx_bytes" => 0.7 * bandwidth * lane * self.network.sum,
@@ -348,6 +376,8 @@ impl Moment {
             "pressure.cpu.some.avg10" => 40.0 * self.busy.now.powi(6),
             "pressure.memory.some.avg10" => 3.0 * self.memory.now.powi(8),
             "pressure.io.some.avg10" => 60.0 * self.disk.now.powi(2),
+            "pressure.cpu.some.total" => 0.1 * self.busy.sum,
+            "pressure.io.some.total" => 0.1 * self.disk.sum,
             name if name.starts_with("pressure.") => 0.0,
             _ if metric.kind == Kind::Counter => self.time,
             _ => return None,
@@ -507,7 +537,11 @@ impl Recent for Cluster {
             let mut row = self.row(at, &columns, Nanos(time.0 - offset));
             row.stamp.real_offset = offset as i64;
             if time == past.spike {
-                spike(&columns, &mut row);
+                set(&columns, &mut row, "load.1m", SPIKE);
+            }
+            if past.is_stored {
+                let booted = if time < past.gap.0 { past.since } else { past.gap.1 };
+                set(&columns, &mut row, "kernel.boot_time", booted.as_secs_f64() - BOOTED_BEFORE as f64);
             }
             row
         });
@@ -522,10 +556,11 @@ impl Recent for Cluster {
     }
 }
 
-fn spike(columns: &[Series], row: &mut Row) {
+/// Gives a metric a value in this row.
+fn set(columns: &[Series], row: &mut Row, metric: &str, value: f64) {
     for (series, reading) in columns.iter().zip(&mut row.readings) {
-        if &*series.metric.name == "load.1m" {
-            *reading = Reading::Present((SPIKE * 10f64.powi(series.metric.places.into())) as u64);
+        if &*series.metric.name == metric {
+            *reading = Reading::Present((value * 10f64.powi(series.metric.places.into())) as u64);
         }
     }
 }

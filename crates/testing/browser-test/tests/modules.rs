@@ -333,6 +333,51 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([[950, 960], [935, 975], [960, 1000], [0, 10], [960, 1000], [935, 975], [950, 960], null]),
         ),
         (
+            "a_signal_begins_and_ends_after_its_time_beyond_a_threshold_and_a_gap_is_unknown",
+            "(async () => {
+                const { segmentsOf, nowOf, worstOf } = await import('/signal-judge.js');
+                const signal = { hold: 30, warning: { enter: 10, leave: 5 }, bad: { enter: 20, leave: 15 } };
+                const values = [0, 12, 12, 3, 12, 12, 12, 12, 7, 7, 4, 4, 4, 25, 25, 25, 25];
+                const samples = [...values.map((value, i) => [10 * i, value]), [200, NaN], [300, 1]];
+                const segments = segmentsOf(samples, signal, 10, 400);
+                const now = nowOf(segmentsOf(samples.slice(0, 17), signal, 10, 160));
+                const worst = worstOf(segments, 50, 120);
+                return [segments.map((s) => [s.state, s.from, s.to, s.highest, s.isFirst ? 1 : 0]), [now.state, now.since], [worst.state, worst.from], worstOf([], 0, 9).state];
+            })()",
+            json!([
+                [
+                    ["ok", 0, 40, 12, 1],
+                    ["warning", 40, 100, 12, 0],
+                    ["ok", 100, 130, 4, 0],
+                    ["bad", 130, 160, 25, 0],
+                    ["unknown", 160, 300, null, 0],
+                    ["ok", 300, 300, 1, 0],
+                    ["unknown", 300, 400, null, 0]
+                ],
+                ["bad", 130],
+                ["warning", 40],
+                "unknown"
+            ]),
+        ),
+        (
+            "events_that_are_too_dense_become_one_mark_with_a_count_and_the_worst_sign",
+            "(async () => {
+                const { eventsOf, marksOf, wordsOfMark } = await import('/event-list.js');
+                const event = (kind, t, until, text) => ({ kind, t: String(t), until: until === null ? null : String(until), earlier: false, text });
+                const { list } = eventsOf({ events: [
+                    event('missing', -50, 20, '2 rows are missing'), event('boost', 100, 100, 'boost1: 10 Hz'), event('down', 110, 170, 'down'),
+                    event('alert', 500, null, 'Full'), event('what comes later', 600, 600, ''), event('booted', 2000, 2000, 'booted'),
+                ], left_out: 0, damage: [] });
+                const marks = marksOf(list, 0, 1000, 1000);
+                return [marks.map(({ share, kind, events }) => [Number(share.toFixed(3)), kind, events.length]), wordsOfMark(marks[1], 0).split('\\n').map((line) => line.replace(/^.*?: /, '')), wordsOfMark(marks[2], 0).endsWith('and goes on')];
+            })()",
+            json!([
+                [[0.011, "missing", 1], [0.105, "down", 2], [0.5, "alert", 1]],
+                ["boost boost1: 10 Hz", "down, for 1 min"],
+                true
+            ]),
+        ),
+        (
             "moments_are_read_and_written_so_that_they_mean_the_same_everywhere",
             "(async () => {
                 const { addressText, clockText, momentOf, timeMarks } = await import('/moment.js');

@@ -57,6 +57,18 @@ impl From<QueryError> for Failure {
     }
 }
 
+/// The same for khz's own paths: what cannot be read is not there, and what fails may be tried again.
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let status = match failure.status {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::NOT_FOUND,
+            status if status.is_server_error() => StatusCode::SERVICE_UNAVAILABLE,
+            status => status,
+        };
+        Refusal { busy: failure.is_busy, ..Refusal::new(status, failure.text) }
+    }
+}
+
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let kind = match refusal.status {

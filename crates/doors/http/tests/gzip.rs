@@ -158,7 +158,8 @@ fn assert_only_comments_are_left_out(path: &str, plain: &str, packed: &str) {
         let line = before.trim();
         if before != after {
             assert_eq!(*after, "", "{path}:{}", number + 1);
-            let is_comment = is_inside || line.starts_with("/*") || (path.ends_with("js") && line.starts_with("//"));
+            let is_comment =
+                is_inside || line.starts_with("/*") || (path.ends_with("js") && line.starts_with("//"));
             assert!(is_comment && ticks % 2 == 0, "{path}:{}: {before}", number + 1);
             is_inside = (is_inside || line.starts_with("/*")) && !line.ends_with("*/");
         } else {
@@ -252,7 +253,8 @@ fn few_bytes_go_over_a_slow_line_before_the_page_shows_something() {
     }
     let all: usize = files().iter().map(|path| bytes(path)).sum();
     assert!(all <= PAGE_BYTES, "the page has {all} bytes");
-    let modules = |names: &BTreeSet<String>| names.iter().map(|name| bytes(&format!("/{name}.js"))).sum::<usize>();
+    let modules =
+        |names: &BTreeSet<String>| names.iter().map(|name| bytes(&format!("/{name}.js"))).sum::<usize>();
     let frame = first + modules(&with_imports("main")) + bytes("/probe.js");
     for (view, most) in PICTURE_BYTES {
         let (own, others) = listed(view);
@@ -269,7 +271,8 @@ fn few_bytes_go_over_a_slow_line_before_the_page_shows_something() {
 #[test]
 fn no_module_of_the_page_waits_for_another_to_name_it() {
     let page = source("index.html");
-    let told: BTreeSet<String> = named(&page, "modulepreload", "href=\"").into_iter().map(|name| name.replace(".js", "")).collect();
+    let told: BTreeSet<String> =
+        named(&page, "modulepreload", "href=\"").into_iter().map(|name| name.replace(".js", "")).collect();
     let mut frame = with_imports("main");
     frame.remove("main");
     assert_eq!(told, frame);

@@ -7,6 +7,9 @@ import { Plot } from "./plot.js";
 import { TimeAxis } from "./time-axis.js";
 import { UNKNOWN_TEXT } from "./units.js";
 
+// Modules of panels may take them from here; others take element.js, and need no plot.
+export { element, visible } from "./element.js";
+
 export class Panel {
   /**
    * `title`; `series`: [{label, track, colour, format}] in drawing order; `plot` as for Plot, or `heat: true`;

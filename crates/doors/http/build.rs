@@ -77,10 +77,11 @@ fn without_comments(text: &str, is_script: bool) -> String {
     for line in text.lines() {
         let trimmed = line.trim();
         let is_begun = is_inside || trimmed.starts_with("/*");
-        let (ends, is_last) = (trimmed.contains("*/"), trimmed.ends_with("*/"));
-        let is_comment = is_begun && (!ends || is_last) || is_script && trimmed.starts_with("//");
-        is_inside = is_begun && !ends;
-        if !is_comment {
+        let is_ended = trimmed.contains("*/");
+        let is_comment = is_begun && (!is_ended || trimmed.ends_with("*/"));
+        is_inside = is_begun && !is_ended;
+        let is_remark = is_script && trimmed.starts_with("//");
+        if !(is_comment || is_remark) {
             shorter.push_str(line);
         }
         shorter.push('\n');

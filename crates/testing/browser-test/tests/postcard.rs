@@ -39,7 +39,8 @@ impl Saved {
         for kind in ["png", "svg", "csv", "khzt"] {
             assert!(said.contains(&format!(".{kind}")), "{kind}: {said}");
         }
-        let name = said.split_once("Saved ").unwrap().1.split_once(".png").unwrap().0;
+        let name =
+            said.split_once("Saved ").expect("a file is named").1.split_once(".png").expect("a picture").0;
         let base = self.0.join(name);
         for kind in ["png", "svg", "csv", "khzt"] {
             let file = base.with_extension_kept(kind);

@@ -513,6 +513,269 @@ fn a_state_directory_that_takes_no_more_and_long_labels_do_not_fill_the_log() {
 }
 
 #[test]
+fn what_could_not_be_written_is_written_as_soon_as_there_is_room_although_nothing_changes() {
+    let (place, link) = (Place::new("rules-room"), free_port());
+    write_rules(&place, RULES);
+    let in_the_way =
+        ["alerts", "notify", "scores"].map(|name| place.0.join(format!("state/{name}.jsonl.new")));
+    in_the_way.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+    let hub = start(&place, &link);
+    let _agent = place.agent(&link, "n1");
+    until(PATIENCE, "people are told", || {
+            ["HasMemory", "Always"].iter().all(|name| told(&place, name, severity, "firing") == 1)
+        });
+    };
+    fire("info");
+    // Another name of the file changes nothing for people.
+    let (file, renamed) = (place.0.join("rules/memory.yml"), place.0.join("rules/renamed.yml"));
+    for (from, to) in [(&file, &renamed), (&renamed, &file)] {
+        std::fs::rename(from, to).unwrap();
+        let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+        assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+        assert!(fires(&hub), "its alerts go on");
+    }
+    write_rules(&place, &both.replace("severity: info", "severity: page"));
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+    fire("page");
+    until(PATIENCE, "those with the old label are over", || {
+        ["HasMemory", "Always"].iter().all(|name| told(&place, name, "info", "resolved") == 1)
+    });
+
+    // The program is away when a rule is removed, and the hub is killed before it is back.
+    place.file("away", "");
+    write_rules(&place, RULES.split("  - alert").next().unwrap());
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!((code(&loaded), out(&loaded)), (0, "1 rule is in use, in 1 group\n".to_owned()));
+    assert!(!fires(&hub));
+    drop((hub, agent));
+    // While no hub is there, its group goes as well.
+    write_rules(&place, "groups: []\n");
+    let hub = start(&place, &link);
+    std::fs::remove_file(place.0.join("away")).unwrap();
+    until(PATIENCE, "both are over", || {
+        ["HasMemory", "Always"].iter().all(|name| told(&place, name, "page", "resolved") == 1)
+    });
+    drop(hub);
+    // Another hub mentions them again, and people have heard it.
+    let hub = start(&place, &link);
+    until(PATIENCE, "the hub runs", || get_at(&hub, "/api/v1/rules").contains("success"));
+    for name in ["HasMemory", "Always"] {
+        for (severity, status) in
+            [("info", "firing"), ("info", "resolved"), ("page", "firing"), ("page", "resolved")]
+        {
+            assert_eq!(told(&place, name, severity, status), 1, "{name} {severity} {status}");
+        }
+    }
+}
+
+/// Two rules of one group, and one of another.
+const CHOSEN: &str = "groups:
+- name: one
+  rules:
+  - {alert: Red, expr: vector(1), labels: {severity: page, text: '{{ $value }}'}}
+  - {record: red, expr: vector(1), labels: {severity: page}}
+- name: two
+  rules:
+  - {alert: Blue, expr: vector(1), labels: {severity: info}}
+";
+
+#[test]
+fn clients_choose_rules_by_their_labels_and_take_groups_in_parts() {
+    let place = Place::new("rules-chosen");
+    write_rules(&place, CHOSEN);
+    let hub = start(&place, "127.0.0.1:0");
+    let answer = |query: &str| -> Value {
+        let answer: Value = serde_json::from_str(&get_at(&hub, &format!("/api/v1/rules?{query}"))).unwrap();
+        answer["data"].clone()
+    };
+    let names = |data: &Value| -> Vec<String> {
+        let rules =
+            data["groups"].as_array().unwrap().iter().flat_map(|group| group["rules"].as_array().unwrap());
+        rules.map(|rule| rule["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (selector, expected) in [
+        ("{severity=\"page\"}", &["Red", "red"][..]),
+        ("{severity=~\"i.*\"}", &["Blue"]),
+        // A template is its text, as in Prometheus.
+        ("{severity=\"page\",text=\"7\"}", &[]),
+        ("{severity=\"page\",text=~\".*value.*\"}", &["Red"]),
+        ("{severity=\"none\"}", &[]),
+    ] {
+        assert_eq!(names(&answer(&format!("match[]={}", coded(selector)))), expected, "{selector}");
+    }
+    let first = answer("group_limit=1");
+    assert_eq!(names(&first), ["Red", "red"]);
+    let token = first["groupNextToken"].as_str().unwrap();
+    let second = answer(&format!("group_limit=1&group_next_token={token}"));
+    assert_eq!((names(&second), second.get("groupNextToken")), (vec!["Blue".to_owned()], None));
+    assert_eq!(answer("group_limit=2").get("groupNextToken"), None);
+}
+
+#[test]
+fn the_end_of_a_hub_ends_the_program_of_a_message() {
+    let (place, link) = (Place::new("rules-end"), free_port());
+    write_rules(&place, "groups: [{name: g, interval: 1s, rules: [{alert: Always, expr: vector(1)}]}]\n");
+    let pid = place.0.join("pid");
+    // The shell gets no signal that it does not ignore, and must be killed.
+    let script = format!(
+        "trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; while true; do sleep 1; done",
+        pid.display()
+    );
+    let config = format!(
+        "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\nwait = \"50ms\"\ntimeout = \"100s\"\n"
+    );
+    let hub = start_with(&place, &link, &config);
+    let pid: u32 = {
+        until(PATIENCE, "the program runs", || pid.exists());
+        std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap()
+    };
+    hub.end("TERM");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    assert!(stat.is_err() || stat.unwrap().contains(") Z "), "the program outlives the hub");
+}
+
+/// A group that is never done within its interval, and one that is quick.
+const SLOW: &str = "groups:
+- name: slow
+  interval: 10ms
+  rules:
+  - {record: 'slow:one', expr: 'sum_over_time(vector(1)[3h:10ms])'}
+  - {record: 'slow:two', expr: 'sum_over_time(vector(2)[3h:10ms])'}
+- name: quick
+  interval: 1s
+  rules: [{alert: Always, expr: vector(1)}]
+";
+
+#[test]
+fn a_group_that_is_always_late_hides_no_other_and_delays_neither_a_reload_nor_the_end() {
+    let (place, link) = (Place::new("rules-late"), free_port());
+    write_rules(&place, SLOW);
+    let hub = start(&place, &link);
+    until(PATIENCE, "the alert of the quick group fires", || fires(&hub));
+    let number = |name: &str| {
+        let own = get_at(&hub, "/metrics");
+        let value = own.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        value.unwrap_or_else(|| panic!("{name}: {own}"))
+    };
+    until(PATIENCE, "what the slow group misses is counted", || number("khz_rules_missed_total ") > 0);
+    until(PATIENCE, "what fires is counted", || number("khz_rules_firing ") == 1);
+    until(PATIENCE, "the slow group is shown, too", || {
+        !get_at(&hub, "/api/v1/rules?rule_group[]=slow").contains("0001-01-01")
+    });
+    write_rules(&place, &SLOW.replace("vector(2)", "vector(3)").replace("alert: Always", "alert: Ever"));
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!((code(&loaded), out(&loaded)), (0, "3 rules are in use, in 2 groups\n".to_owned()));
+    until(PATIENCE, "the new rules are used", || get_at(&hub, "/api/v1/alerts").contains("Ever"));
+    let (exit, said) = hub.end("TERM");
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("group slow takes longer than its interval of 10ms"), "{said}");
+    assert!(said.contains("its slowest rule, slow:"), "{said}");
+}
+
+#[test]
+fn a_rule_file_is_checked_on_standard_input() {
+    let checked = |text: &str, words: &[&str]| {
+        let mut child = khz(&[&["rules", "check"], words].concat())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One that refuses its words has not read them.
+        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    let good = checked(RULES, &["-"]);
+    assert_eq!((code(&good), out(&good)), (0, "standard input: 3 rules in 1 group\n".to_owned()));
+    let bad = checked(&RULES.replace("for: 1s", "for: soon"), &["-"]);
+    assert_eq!(code(&bad), 1);
+    assert!(err(&bad).starts_with("standard input:9:10: "), "editors go to the place: {}", err(&bad));
+    assert_eq!(code(&checked(RULES, &["-", "a.yml"])), 2);
+}
+
+#[test]
+fn a_file_of_tests_without_tests_does_not_fail_and_a_name_that_no_test_has_does() {
+    let place = Place::new("rules-no-tests");
+    let file = place.file("none_test.yml", "tests: []\n");
+    let none = khz(&["rules", "test", &file]).output().unwrap();
+    assert_eq!((code(&none), err(&none)), (0, "khz: there are no tests in these files\n".to_owned()));
+    let named = khz(&["rules", "test", &file, "--run", "full", "--run", "slow"]).output().unwrap();
+    assert_eq!(
+        (code(&named), err(&named)),
+        (1, "khz: no test has a name with 'full' or 'slow'\n".to_owned())
+    );
+}
+
+#[test]
+fn a_hub_does_not_start_with_rules_that_have_errors() {
+    let place = Place::new("rules-bad");
+    write_rules(&place, &RULES.replace("for: 1s", "for: soon"));
+    let rules = place.0.join("rules");
+    let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--rules"];
+    let ended = crate::process::run(&[&words[..], &[rules.to_str().unwrap()]].concat());
+    assert_eq!(code(&ended), 2);
+    assert!(err(&ended).contains("memory.yml:9:"), "{}", err(&ended));
+}
+
+/// Each is a message of its own, with labels that are longer than a line of a log.
+const LONG: &str = "groups:
+- name: long
+  interval: 1s
+  rules:
+  - {alert: A, expr: 'vector(1)', labels: {long: '{{ printf \"%060000d\" 1 }}'}}
+  - {alert: B, expr: 'vector(1)'}
+  - {alert: C, expr: 'vector(1)'}
+  - {alert: D, expr: 'vector(1)'}
+";
+
+#[test]
+fn a_state_directory_that_takes_no_more_and_long_labels_do_not_fill_the_log() {
+    let (place, link) = (Place::new("rules-log"), free_port());
+    write_rules(&place, LONG);
+    // Directories in the way: also root cannot write there.
+    for name in ["notify", "scores"] {
+        std::fs::create_dir_all(place.0.join(format!("state/{name}.jsonl.new"))).unwrap();
+    }
+    let hub = start(&place, &link);
+    until(PATIENCE, "people are told of all that are short enough", || {
+        ["B", "C", "D"].iter().all(|name| {
+            let text = std::fs::read_to_string(place.0.join("told")).unwrap_or_default();
+            text.contains(&format!("\"alertname\":\"{name}\""))
+        })
+    });
+    let (_, log) = hub.end("TERM");
+    let count = |words: &str| log.matches(words).count();
+    assert!((1..=2).contains(&count("what people were told is not kept")), "{log}");
+    assert!((1..=2).contains(&count("scores of rules would be older")), "{log}");
+    assert_eq!(count("fires, at 1"), 4, "{log}");
+    assert!(log.lines().all(|line| line.len() < 2_000), "{log}");
+}
+
+#[test]
+fn what_could_not_be_written_is_written_as_soon_as_there_is_room_although_nothing_changes() {
+    let (place, link) = (Place::new("rules-room"), free_port());
+    write_rules(&place, RULES);
+    let in_the_way =
+        ["alerts", "notify", "scores"].map(|name| place.0.join(format!("state/{name}.jsonl.new")));
+    in_the_way.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+    let hub = start(&place, &link);
+    let mut agent = khz(&["agent", "--node", "n1", "--hub", &link, "--sources", "meminfo", "--ring", "4MiB"]);
+    agent.env("KHZ_RUN_DIR", place.0.join("run-n1"));
+    let _agent = Running::of(agent);
+    until(PATIENCE, "people are told", || told(&place, "HasMemory", "info", "firing") > 0);
+    let unsaved = || get_at(&hub, "/metrics").lines().any(|line| line == "khz_rules_unsaved 0");
+    assert!(!unsaved(), "it is said that alerts are not kept");
+    in_the_way.iter().for_each(|path| std::fs::remove_dir(path).unwrap());
+    let has = |name: &str| {
+        let path = place.0.join(format!("state/{name}.jsonl"));
+        std::fs::read_to_string(path).is_ok_and(|text| text.contains("HasMemory"))
+    };
+    until(PATIENCE, "they are kept", || has("alerts") && has("notify") && has("scores") && unsaved());
+    assert_eq!(told(&place, "HasMemory", "info", "firing"), 1, "nobody is told again");
+}
+
+#[test]
 fn a_file_that_is_missing_is_named_beside_the_errors_of_the_others_for_people_and_for_programs() {
     let place = Place::new("rules-missing");
     let bad = place.file("bad.yml", "groups: [{name: g, rules: [{alert: A, expr: '1 +'}]}]");

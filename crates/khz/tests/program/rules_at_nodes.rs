@@ -291,3 +291,43 @@ fn a_rule_whose_labels_replace_those_of_its_series_is_taken_over_by_the_hub_and_
     }
     assert!(!log.contains("rule Apart of group merged"), "{log}");
 }
+
+/// The second rule matches several series with one name and one set of labels as soon as there is a `b`.
+const CONFLICT: &str = "groups:
+- name: n
+  interval: 1s
+  rules:
+  - alert: HighB
+    expr: khz_job_b > 5
+  - alert: Conflict
+    expr: abs(khz_job_a or khz_job_b) > 50
+";
+
+#[test]
+fn where_a_rule_cannot_take_a_new_series_the_hub_judges_all_rules_of_its_channel_on_this_node() {
+    let stage = Stage::new("rules-conflict", "1h");
+    stage.place.file("rules/phase.yml", CONFLICT);
+    let hub = stage.hub();
+    let agent = stage.agent("n1", &[]);
+    until(PATIENCE, "n1 judges", || {
+        publish(&agent, "a[x]=1");
+        judged_of(&hub, "HighB", 1)
+    });
+    let say = || {
+        publish(&agent, "a[x]=1");
+        publish(&agent, "b[x]=9");
+    };
+    until(PATIENCE, "the rule that is well fires for the new series", || {
+        say();
+        fires(&hub, "HighB", "n1")
+    });
+    assert!(judged_of(&hub, "HighB", 0), "the hub judges");
+    // The rule that was in the way is gone.
+    stage.place.file("rules/phase.yml", &CONFLICT.replace("(khz_job_a or khz_job_b)", "(khz_job_a)"));
+    let reloaded = hub.beside(&["rules", "reload", "--server", &hub.url]).output().unwrap();
+    assert_eq!(code(&reloaded), 0, "{}", err(&reloaded));
+    until(PATIENCE, "n1 judges again", || {
+        say();
+        judged_of(&hub, "HighB", 1) && fires(&hub, "HighB", "n1")
+    });
+}

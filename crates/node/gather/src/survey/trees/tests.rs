@@ -69,7 +69,7 @@ fn what_a_driver_says_is_a_number_or_failed_with_a_reason() {
         (b"9223372036854775808\n", Reading::Failed(Fault::OutOfRange)),
         (b"-9223372036854775808\n", Reading::Present(i64::MIN.cast_unsigned())),
         (b"-9223372036854775809\n", Reading::Failed(Fault::OutOfRange)),
-        (&megabyte, Reading::Failed(Fault::OutOfRange)),
+        (&megabyte, Reading::Failed(Fault::Unreadable)),
     ];
     for (number, (value, _)) in said.iter().enumerate() {
         root.write(&format!("{ZONE}{number}/temp"), value).write(&format!("{ZONE}{number}/type"), "a b\n");
@@ -549,4 +549,25 @@ fn folders_whose_names_change_all_the_time_take_a_bounded_number_of_bytes() {
     let problem = survey.lock().problems[0].clone().unwrap_or_default();
     assert!(problem.starts_with("instances are left out: their names change too often"), "{problem}");
     survey.end();
+}
+
+#[test]
+fn a_number_is_shown_whole_or_not_at_all_wherever_its_digits_stand() {
+    let root = Root::new("cut");
+    for (blanks, digits, expected) in [
+        (4_088, "1234567\n", Reading::Present(1_234_567)),
+        (4_089, "1234567\n", Reading::Failed(Fault::Unreadable)),
+        (4_092, "1234567\n", Reading::Failed(Fault::Unreadable)),
+        (5_000, "5\n", Reading::Failed(Fault::Unreadable)),
+    ] {
+        for pad in [" ", "0"] {
+            root.write(&format!("{ZONE}0/type"), "x\n");
+            root.write(&format!("{ZONE}0/temp"), pad.repeat(blanks) + digits);
+            let found = readings(&root.parse("thermal_zone"));
+            assert!(
+                found.contains(&("thermal.temperature[0,type=x]".into(), expected)),
+                "{blanks} {pad:?}: {found:?}"
+            );
+        }
+    }
 }

@@ -14,7 +14,7 @@ use khz_model::Instance;
 use khz_model::exposed::is_of_rows;
 use khz_model::instance::kernel_text;
 use khz_model::metric::Text;
-use khz_parse::exposition::{Family, families};
+use khz_parse::exposition::{Family, Kind, families};
 use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
 use rustix::io::Errno;
 
@@ -293,6 +293,12 @@ impl<'a> Numbers<'a> {
                 ));
             }
             for sample in &family.samples {
+                if family.kind == Kind::Counter && sample.value < 0.0 {
+                    return Err(format!(
+                        "line {}: {} is a counter, and below zero",
+                        sample.line, family.name
+                    ));
+                }
                 let series =
                     series(family, sample).map_err(|error| format!("line {}: {error}", sample.line))?;
                 let instance = series.instance.as_ref();

@@ -94,6 +94,7 @@ fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
         "x 1\nX 2\n",
         "# TYPE on gauge\nup{a=\"1\"} 1\n",
         "x 1 1600000000000\n",
+        "# TYPE x counter\nx -5\n",
         "x{a=\"1\",b=\"2\"} 1\nx{b=\"2\",a=\"1\"} 1\n",
         "x \u{0}\n",
         &long,

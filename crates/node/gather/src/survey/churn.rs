@@ -95,6 +95,9 @@ pub(super) struct Churn {
     is_crowded: bool,
     /// When room was added last.
     filled: Nanos,
+    /// When the present text was begun, and why names had no room last.
+    begun: Nanos,
+    crowded: Option<(Nanos, Crowded)>,
 }
 
 impl Churn {
@@ -108,6 +111,8 @@ impl Churn {
             room: most.times(ROOMS),
             is_crowded: false,
             filled: now,
+            begun: now,
+            crowded: None,
         }
     }
 
@@ -119,6 +124,7 @@ impl Churn {
         let full = self.most.times(ROOMS);
         self.room = self.room.plus(self.most.share(more, NEW_SERIES_TIME)).at_most(full);
         self.filled.0 += more.0;
+        self.begun = now;
         self.next.clear();
         self.taken = Room { series: 0, bytes: 0 };
         self.is_crowded = false;
@@ -150,10 +156,18 @@ impl Churn {
             Some(_) => self.room.checked_sub(new).ok_or(Crowded::TooOften),
             None => Err(Crowded::TooMany),
         };
-        self.is_crowded |= room.is_err();
+        if let Err(why) = room {
+            self.is_crowded = true;
+            self.crowded = Some((self.begun, why));
+        }
         (self.room, self.taken) = (room?, all);
         self.next.extend(names.iter().map(|name| name.hash));
         Ok(())
+    }
+
+    /// Why names had no room in this text or a recent one: people are told once, and not each time that there is some room for a moment.
+    pub fn recent(&self) -> Option<Crowded> {
+        self.crowded.filter(|(at, _)| self.begun.since(*at) < NEW_SERIES_TIME).map(|(_, why)| why)
     }
 
     /// The text is made: its names are those that are known. Returns whether some had no room.
@@ -198,6 +212,15 @@ mod tests {
             assert_eq!((at(10_000, 5, many), at(10_000, 6, many)), (Ok(()), Ok(())));
             assert_eq!(at(10_000, 7, many / 4), Err(Crowded::TooOften));
         }
+    }
+
+    #[test]
+    fn people_are_told_until_there_was_room_for_long() {
+        let mut churn = Churn::new(Room { series: 10, bytes: 10_000 }, Nanos(0));
+        assert_eq!((at(&mut churn, 0, &names(0, 10, 1)), churn.recent()), (Ok(()), None));
+        assert_eq!(at(&mut churn, 1, &names(1, 11, 1)), Err(Crowded::TooMany));
+        assert_eq!((at(&mut churn, 299, &names(0, 10, 1)), churn.recent()), (Ok(()), Some(Crowded::TooMany)));
+        assert_eq!((at(&mut churn, 301, &names(0, 10, 1)), churn.recent()), (Ok(()), None));
     }
 
     #[test]

@@ -130,8 +130,8 @@ fn labels_names_and_files_that_change_all_the_time_take_a_bounded_number_of_byte
     let value = "v".repeat(4_000);
     let labels = |n: usize, of: usize| format!("x{{a=\"{n}-{of}-{value}\"}} 1\n");
     let metrics = |n: usize, of: usize| format!("# HELP m{n}_{of} {}\nm{n}_{of} 1\n", &value[..200]);
-    let ways: [(&str, usize, &dyn Fn(usize, usize) -> String); 2] =
-        [("labels", 150, &labels), ("metrics", 1_000, &metrics)];
+    type Line<'a> = &'a dyn Fn(usize, usize) -> String;
+    let ways: [(&str, usize, Line<'_>); 2] = [("labels", 150, &labels), ("metrics", 1_000, &metrics)];
     for (name, count, line) in ways {
         let root = MadeUp::new(&format!("text-files-bomb-{name}"));
         root.write(&file("calm.prom"), "calm 1\n");

@@ -21,8 +21,8 @@ pub(in crate::survey) struct Leaves {
     instances: u64,
     /// Where the names of new instances have a limit.
     churn: Option<Arc<Mutex<Churn>>>,
-    /// The instances that were left out for it, and why.
-    crowded: Option<(u64, Crowded)>,
+    /// The instances that were left out for it.
+    crowded: u64,
 }
 
 impl Leaves {
@@ -32,7 +32,7 @@ impl Leaves {
 
     /// A text whose new instances have this limit, too.
     pub(super) fn within(churn: Option<Arc<Mutex<Churn>>>) -> Self {
-        Leaves { text: Vec::new(), lines: HashMap::new(), instances: 0, churn, crowded: None }
+        Leaves { text: Vec::new(), lines: HashMap::new(), instances: 0, churn, crowded: 0 }
     }
 
     /// Adds a line that was made in this step, if there is room for its name.
@@ -58,21 +58,18 @@ impl Leaves {
         let Some(churn) = &self.churn else { return true };
         let mut churn = lock(churn);
         let name = churn.series(line.begin(), line.begin().len());
-        let taken = churn.take([name]);
-        if let Err(why) = taken {
-            let left_out = self.crowded.map_or(0, |(left_out, _)| left_out);
-            self.crowded = Some((left_out + 1, why));
-        }
-        taken.is_ok()
+        let is_taken = churn.take([name]).is_ok();
+        self.crowded += u64::from(!is_taken);
+        is_taken
     }
 
     /// All names are there: counts those that had no room, and says why.
     pub(super) fn end(&self, course: &mut Course<'_>) {
-        if let Some(churn) = &self.churn {
-            lock(churn).end();
-        }
-        let Some((left_out, why)) = self.crowded else { return };
-        course.left_out += left_out;
+        let Some(churn) = &self.churn else { return };
+        let mut churn = lock(churn);
+        churn.end();
+        course.left_out += self.crowded;
+        let Some(why) = churn.recent() else { return };
         let problem = match why {
             Crowded::TooMany => {
                 format!("instances are left out: their names may have {OWN_SOURCE_NAMES_MAX} bytes together")

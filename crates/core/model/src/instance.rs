@@ -123,16 +123,45 @@ pub(crate) fn split(text: &str) -> (&str, Option<(usize, &str)>) {
     (first, text.get(first.len() + 1..).map(|labels| (first.len() + 1, labels)))
 }
 
-/// The kernel's bytes as text: what is not UTF-8, and NUL, becomes `\xFF`.
+/// The kernel's bytes as text: what is not UTF-8, and NUL, becomes `\xFF`. A backslash becomes `\x5C` where it would be mistaken for
+/// the begin of such a byte: two names never become one. Others stay as they are, also those of systemd (`\x2d`).
 pub fn kernel_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c == MARK { text.push_str("\\x00") } else { text.push(c) }
+        let valid = chunk.valid();
+        for (at, c) in valid.char_indices() {
+            match c {
+                MARK => text.push_str("\\x00"),
+                '\\' if byte_at(&valid[at..]).is_some() => text.push_str("\\x5C"),
+                c => text.push(c),
+            }
         }
         text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
     }
     text
+}
+
+/// The bytes of a text that [`kernel_text`] has made.
+pub fn kernel_bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, marked) = rest.split_at(at);
+        bytes.extend(before.bytes());
+        let (byte, length) = byte_at(marked).map_or((b'\\', 1), |byte| (byte, 4));
+        bytes.push(byte);
+        rest = &marked[length..];
+    }
+    bytes.extend(rest.bytes());
+    bytes
+}
+
+/// The byte that a text begins with, if it begins as [`kernel_text`] writes bytes: `\x`, and two digits of 00, 5C, or 80 to FF.
+fn byte_at(text: &str) -> Option<u8> {
+    let digits = text.strip_prefix("\\x")?.get(..2)?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+    let byte = u8::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(is_digit))?;
+    (byte == 0 || byte == b'\\' || !byte.is_ascii()).then_some(byte)
 }
 
 impl fmt::Display for Instance {
@@ -219,7 +248,44 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_backslash_is_changed_only_where_it_would_be_mistaken() {
+        for (bytes, text) in [
+            (&b"\xffq"[..], "\\xFFq"),
+            (b"\\xFFq", "\\x5CxFFq"),
+            (b"\\x5CxFFq", "\\x5Cx5CxFFq"),
+            (b"\\x00", "\\x5Cx00"),
+            (b"dev-disk-by\\x2duuid", "dev-disk-by\\x2duuid"),
+            (b"a\\x5cb \\xff \\x7F \\xF \\", "a\\x5cb \\xff \\x7F \\xF \\"),
+            (b"\\\xff", "\\\\xFF"),
+        ] {
+            assert_eq!(kernel_text(bytes), text);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn any_bytes_are_read_back_so_two_names_never_become_one(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    any::<Vec<u8>>(),
+                    Just(b"\\".to_vec()), Just(b"x".to_vec()), Just(b"\\xFF".to_vec()), Just(b"5C".to_vec()),
+                    Just(vec![0xff]), Just(b"F".to_vec()), Just(vec![0]), Just("\u{e4}".as_bytes().to_vec()),
+                ],
+                0..8,
+            ),
+        ) {
+            let bytes = parts.concat();
+            let text = kernel_text(&bytes);
+            prop_assert_eq!(kernel_bytes(&text), bytes);
+            prop_assert!(!text.contains(MARK));
+        }
+
+        #[test]
+        fn any_text_has_bytes(text: String) {
+            kernel_bytes(&text);
+        }
+
         #[test]
         fn any_instance_with_labels_is_read_back_from_its_text(
             name in "\\PC{0,20}", labels in prop::collection::btree_map("[a-z]{1,4}", "[^\0]{1,12}", 0..4),

@@ -87,3 +87,4 @@ pub use kernel_file::{Group, KernelFile, Pieces, Subject, ValueFile};
 pub use known_files::KnownFiles;
 pub use parser::{Outcome, Parser};
 pub use sink::{FAULTS_MAX, FaultNote, Sink};
+pub use slots::SOURCE_NAMES_MAX;

@@ -135,6 +135,11 @@ impl Parser {
         self.slots.note_gone(now, age, |slot| states[slot as usize] == Absence::InstanceGone as u8)
     }
 
+    /// Bytes of names and labels: of all instances, and of those that [`Parser::slots_gone`] has counted last.
+    pub fn names(&self) -> (usize, usize) {
+        self.slots.names()
+    }
+
     /// Begins with new slots, without those of instances that have been gone for at least `age`
     /// ([`Parser::slots_gone`] has noted since when). Every other instance keeps its readings under new slots.
     pub fn renew(&mut self, now: Nanos, age: Nanos) {

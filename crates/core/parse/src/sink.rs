@@ -245,7 +245,10 @@ impl<'a> Sink<'a> {
         let Some(base) = self.slots.instance(group, name, instance) else {
             // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
             // slots could not be given back if they counted as failed.
-            self.remember(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
+            self.remember(
+                String::from_utf8_lossy(name).into_owned(),
+                "no slot or room for names is left for this instance",
+            );
             return None;
         };
         let slots = self.slots.schema().len();
@@ -274,7 +277,10 @@ impl<'a> Sink<'a> {
         reading: impl FnOnce(&Metric) -> Reading,
     ) {
         let Some(slot) = self.slots.given(name.as_bytes(), series) else {
-            return self.remember(name.to_owned(), "no slot left for this series, or it is none");
+            return self.remember(
+                name.to_owned(),
+                "no slot or room for names is left for this series, or it is none",
+            );
         };
         let slots = self.slots.schema().len();
         if slots > self.seen.len() {

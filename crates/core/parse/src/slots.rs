@@ -12,11 +12,22 @@ use khz_model::{Instance, Metric, Nanos, Schema, Series, schema::SLOTS_MAX};
 
 use crate::kernel_file::KernelFile;
 
+/// The most bytes of names and labels that the series of one source have: half of what the schema of a lane may have, so that the
+/// series of others have room. 10,000 interfaces have half of it.
+pub const SOURCE_NAMES_MAX: usize = 8 << 20;
+
+/// What a slot takes in a schema besides the bytes of its instance, and a metric besides its texts.
+const SLOT_BYTES: usize = 8;
+const METRIC_BYTES: usize = 128;
+
 /// The slots of one kernel file.
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub file: &'static KernelFile,
     schema: Schema,
+    /// Bytes of names and labels: of all instances, and of those that had been gone for long when that was noted last.
+    names: usize,
+    names_gone: usize,
     /// Those of the file, and one more if the text gives names. `None` before the first instance: most hosts have no instances of
     /// most groups.
     groups: Box<[Option<Box<GroupSlots>>]>,
@@ -47,6 +58,8 @@ struct Known {
     name: Arc<[u8]>,
     /// Its first slot.
     base: u32,
+    /// What its slots take in a schema.
+    bytes: u32,
     /// Since when it is known to be gone.
     gone_since: Option<Nanos>,
 }
@@ -91,10 +104,10 @@ impl GroupSlots {
         Some(*index as usize)
     }
 
-    fn append(&mut self, name: Arc<[u8]>, base: u32) {
+    fn append(&mut self, name: Arc<[u8]>, base: u32, bytes: usize) {
         let GroupSlots { instances, by_name, hashes, .. } = self;
         let (index, hash) = (instances.len() as u32, hashes.hash_one(&*name));
-        instances.push(Known { name, base, gone_since: None });
+        instances.push(Known { name, base, bytes: bytes as u32, gone_since: None });
         by_name.insert_unique(hash, index, |&index| hashes.hash_one(&*instances[index as usize].name));
         self.expected = self.instances.len();
     }
@@ -107,7 +120,8 @@ impl Slots {
             schema.append(Series { metric, instance: None });
         }
         let groups = file.groups.len() + usize::from(file.prefix().is_some());
-        Slots { file, schema, groups: (0..groups).map(|_| None).collect(), newest: None }
+        let groups = (0..groups).map(|_| None).collect();
+        Slots { file, schema, names: 0, names_gone: 0, groups, newest: None }
     }
 
     /// The group's slots, if it has had an instance.
@@ -135,7 +149,7 @@ impl Slots {
     }
 
     /// The first slot of the instance that the text calls `name`; an unknown one gets new slots, and `instance` says
-    /// what it is. `None`: no slots are left.
+    /// what it is. `None`: no slots are left, or no room for names.
     pub fn instance(
         &mut self,
         group: usize,
@@ -165,10 +179,15 @@ impl Slots {
         {
             series.metric = last.metric.clone();
         }
+        let is_of_last =
+            self.schema.series().last().is_some_and(|last| Arc::ptr_eq(&last.metric, &series.metric));
+        let bytes = bytes_of(&series) + if is_of_last { 0 } else { bytes_of_metric(&series.metric) };
+        self.room_for(bytes)?;
         let (count, slot) = (self.schema.len(), self.schema.append(series)?);
         let given = self.group(self.file.groups.len());
         if slot as usize == count {
-            given.append(name.into(), slot);
+            given.append(name.into(), slot, bytes);
+            self.names += bytes;
         } else {
             // The text may call one series by several names.
             let index = given.instances.iter().position(|known| known.base == slot)?;
@@ -186,6 +205,8 @@ impl Slots {
         if base + metrics.len() > SLOTS_MAX {
             return None;
         }
+        let bytes = metrics.len() * (instance.bytes() + SLOT_BYTES);
+        self.room_for(bytes)?;
         let instance = (!self.file.groups[number].is_whole()).then_some(instance);
         for metric in metrics {
             let series = Series { metric, instance: instance.clone() };
@@ -194,8 +215,19 @@ impl Slots {
                 return None;
             }
         }
-        self.group(number).append(name, base as u32);
+        self.group(number).append(name, base as u32, bytes);
+        self.names += bytes;
         Some(base as u32)
+    }
+
+    /// `None`: the names would have more bytes than they may.
+    fn room_for(&self, bytes: usize) -> Option<()> {
+        (self.names + bytes <= SOURCE_NAMES_MAX).then_some(())
+    }
+
+    /// Bytes of names and labels: of all instances, and of those that [`Slots::note_gone`] has counted last.
+    pub fn names(&self) -> (usize, usize) {
+        (self.names, self.names_gone)
     }
 
     /// The same name and instance. If they are those that were new last, they take no memory of their own.
@@ -217,12 +249,16 @@ impl Slots {
     /// at least `age`.
     pub fn note_gone(&mut self, now: Nanos, age: Nanos, is_gone: impl Fn(u32) -> bool) -> usize {
         let mut slots = 0;
+        self.names_gone = 0;
         for group in self.groups.iter_mut().flatten() {
             let width = group.width();
             for known in &mut group.instances {
                 let since = known.gone_since.unwrap_or(now);
                 known.gone_since = is_gone(known.base).then_some(since);
-                slots += if known.is_gone_for(age, now) { width } else { 0 };
+                if known.is_gone_for(age, now) {
+                    slots += width;
+                    self.names_gone += known.bytes as usize;
+                }
             }
         }
         slots
@@ -258,4 +294,14 @@ impl Slots {
         }
         slots
     }
+}
+
+/// What a series takes in a schema whose metric is known.
+fn bytes_of(series: &Series) -> usize {
+    series.instance.as_ref().map_or(0, Instance::bytes) + SLOT_BYTES
+}
+
+/// What a metric takes in a schema.
+fn bytes_of_metric(metric: &Metric) -> usize {
+    metric.name.len() + metric.exposition.name.len() + metric.help.len() + METRIC_BYTES
 }

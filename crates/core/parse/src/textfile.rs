@@ -162,7 +162,7 @@ pub fn write_mtime(seconds: u64, path: &[u8], text: &mut Vec<u8>) {
 pub fn write_family(family: &Family<'_>, text: &mut String) {
     if !family.help.is_empty() {
         text.push_str(&format!("help {} ", family.name));
-        escape(&family.help, false, text);
+        escape(&family.help[..family.help.floor_char_boundary(TEXT_HELP_MAX)], false, text);
         text.push('\n');
     }
     let kind = match family.kind {

@@ -225,7 +225,7 @@ fn where_no_slots_are_left_those_that_are_gone_can_be_given_back() {
     feed(&mut parser, &text(0));
     assert_eq!(parser.slots_gone(Nanos(0), Nanos(0)), 0);
     feed(&mut parser, &text(1));
-    assert_eq!(parser.faults()[0].problem, "no slot left for this instance");
+    assert_eq!(parser.faults()[0].problem, "no slot or room for names is left for this instance");
     assert_eq!(parser.slots_gone(Nanos(1), Nanos(0)), (room - 10) * metrics);
     parser.renew(Nanos(1), Nanos(0));
     feed(&mut parser, &text(1));

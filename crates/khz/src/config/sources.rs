@@ -57,7 +57,9 @@ pub(super) fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources,
     for table in &layers.sources {
         let is_own = !source_names.contains(&table.name.as_str());
         if is_own {
-            own.push(described(table, own.len())?);
+            let file = described(table, own.len())?;
+            check_collision(table, file, &own)?;
+            own.push(file);
         }
         tables.push(SourceChoice {
             name: table.name.clone(),
@@ -127,6 +129,27 @@ fn described(table: &SourceValues, before: usize) -> Result<&'static KernelFile,
         ));
     }
     source.make().map_err(|error| bad(&format!("sources.{name}"), path, error.to_string()))
+}
+
+/// Refuses a source whose metric has the same name at Prometheus as one before it (`x` in bytes, `x_bytes`).
+fn check_collision(
+    table: &SourceValues,
+    file: &'static KernelFile,
+    before: &[&'static KernelFile],
+) -> Result<(), ConfigError> {
+    let exposed = |file: &KernelFile| file.metrics().into_iter().map(|metric| metric.exposition.name.clone());
+    for name in exposed(file) {
+        if let Some(first) = before.iter().find(|first| exposed(first).any(|other| other == name)) {
+            let (path, key) = (table.path.clone(), format!("sources.{}", table.name));
+            let Some(path) = path else { continue };
+            let problem = format!(
+                "at Prometheus it would be {name}, and so is sources.{}: rename one of them",
+                first.name
+            );
+            return Err(bad(&key, &path, problem));
+        }
+    }
+    Ok(())
 }
 
 fn named<T>(found: Option<T>, text: &str, expected: &str) -> Result<T, String> {
@@ -253,6 +276,21 @@ mod tests {
         ] {
             let error = read(&format!("[sources.room]\npath = \"/a/b\"\n{more}")).unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
+        }
+        for (first, second, exposed) in [
+            ("x]\nunit = \"bytes\"", "x_bytes]", "khz_own_x_bytes"),
+            ("x_bytes]", "x]\nunit = \"bytes\"", "khz_own_x_bytes"),
+            ("y]\nkind = \"counter\"", "y_total]", "khz_own_y_total"),
+            ("z]\nunit = \"seconds\"\nkind = \"counter\"", "z_seconds_total]", "khz_own_z_seconds_total"),
+        ] {
+            let table = |begin: &str| format!("[sources.{begin}\npath = \"/a/b\"\n");
+            let name = |begin: &str| begin.split(']').next().unwrap().to_owned();
+            let error = read(&(table(first) + &table(second))).unwrap_err().to_string();
+            let (one, two) = (name(first), name(second));
+            assert!(error.starts_with(&format!("sources.{two} ")), "{error}");
+            let wanted =
+                format!("at Prometheus it would be {exposed}, and so is sources.{one}: rename one of them");
+            assert!(error.ends_with(&wanted), "{error}");
         }
         let error = read("[sources.room]\npath = \"a\"\n").unwrap_err().to_string();
         assert!(error.contains("a path is absolute"), "{error}");

@@ -249,8 +249,12 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
 
     // A source whose own rate equals the base rate needs no lane of its own: the base lane samples it
     // exactly.
-    let base_refresh =
-        |i: usize| if own_rate(i) == Some(plan.base_rate) { Nanos(0) } else { natural(&sources[i]) };
+    let base_refresh = |i: usize| match own_rate(i) {
+        Some(rate) if rate == plan.base_rate => Nanos(0),
+        // The base lane does not read it more often than it should be read: between two reads its value stands.
+        Some(rate) if rate.period() > plan.base_rate.period() => rate.period(),
+        _ => natural(&sources[i]),
+    };
     let base = members(&|i| Some(base_refresh(i)));
     let mut planned =
         vec![PlannedLane { name: "base".into(), rate: plan.base_rate, members: base, part: 0.25 }];
@@ -279,4 +283,34 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
         part,
     }));
     planned
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_model::NodeName;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::plan::SourcePlan;
+
+    #[test]
+    fn a_source_with_a_slower_rate_than_the_base_lane_is_not_read_more_often_for_it() {
+        let file = &khz_parse::loadavg::FILE;
+        let root = std::env::temp_dir();
+        for (rate, expected) in [
+            (None, file.refresh(|_| true).and_then(|refresh| refresh.period()).unwrap_or(Nanos(0))),
+            (Some("1Hz"), Nanos(0)),
+            (Some("0.1Hz"), Nanos::from_secs(10)),
+            (Some("0.5Hz"), Nanos::from_secs(2)),
+        ] {
+            let rate = rate.map(|rate| rate.parse().unwrap());
+            let plan = Plan {
+                base_rate: "1Hz".parse().unwrap(),
+                sources: vec![SourcePlan { file, rate, budget: None }],
+                ..Plan::new(&root, NodeName::new("n1").unwrap())
+            };
+            let planned = planned_lanes(&plan, &[Source::file(&root, file, Budget::unlimited())]);
+            assert_eq!((&*planned[0].name, planned[0].members[0]), ("base", Some(expected)), "{rate:?}");
+        }
+    }
 }

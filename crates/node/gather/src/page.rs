@@ -9,7 +9,7 @@ use crate::source::Source;
 /// The snapshot, and which source each of its slots belongs to.
 pub(crate) struct Page {
     writer: SnapshotWriter,
-    /// For each source with slots, its group. A machine has far fewer sources than the program knows.
+    /// For each source with slots, its group. Most machines have fewer sources than there are groups.
     groups: Vec<Option<u8>>,
     /// For each source, the snapshot's slot of each of its slots.
     slots: Vec<Vec<u32>>,
@@ -61,7 +61,7 @@ impl Page {
     #[cold]
     fn grow(&mut self, index: usize, source: &Source) {
         if let Err(error) = self.append(index, source) {
-            tracing::warn!("{}: {error}", source.name());
+            tracing::warn!("{}: {error}; programs that map it do not find them", source.name());
             self.is_full = true;
         }
         let (Some(stamp), Some(group)) = (source.gathered, self.groups[index]) else { return };
@@ -72,10 +72,7 @@ impl Page {
     }
 
     fn append(&mut self, index: usize, source: &Source) -> Result<(), SnapshotFull> {
-        let group = match self.groups[index] {
-            Some(group) => group,
-            None => self.new_group().ok_or(SnapshotFull)?,
-        };
+        let group = self.groups[index].unwrap_or_else(|| self.next_group());
         self.groups[index] = Some(group);
         let new = &source.series()[self.slots[index].len()..];
         let names: Vec<SlotName> = new.iter().map(|series| SlotName::of(series, group)).collect();
@@ -84,8 +81,53 @@ impl Page {
         Ok(())
     }
 
-    fn new_group(&self) -> Option<u8> {
-        let group = self.groups.iter().flatten().count();
-        u8::try_from(group).ok().filter(|_| group < GROUPS_MAX)
+    /// The group of a source that has had no slots until now. When there is one left, all further sources share it: its time is that of
+    /// the one that was read last.
+    fn next_group(&self) -> u8 {
+        let used = self.groups.iter().flatten().max().map_or(0, |group| group + 1);
+        used.min(GROUPS_MAX as u8 - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_model::{Nanos, Reading, Stamp};
+    use khz_ring::{Snapshot, SnapshotLabel};
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::made_up::MadeUp;
+
+    #[test]
+    fn more_sources_than_groups_are_all_there() {
+        let root = MadeUp::new("page-groups");
+        root.write("proc/loadavg", "0.10 0.20 0.30 1/2 3\n");
+        let path = root.join("snapshot");
+        let label =
+            SnapshotLabel { node: "n1".into(), machine: [1; 16], boot: [2; 16], epoch: 3, created: 4 };
+        let count = GROUPS_MAX + 23;
+        let writer = SnapshotWriter::create(&path, &label).unwrap();
+        let (groups, slots) = (vec![None; count], vec![Vec::new(); count]);
+        let mut page = Page { writer, groups, slots, is_full: false };
+        let source = || Source::file(&root.join(""), &khz_parse::loadavg::FILE, Budget::unlimited());
+        let mut sources: Vec<Source> = (0..count).map(|_| source()).collect();
+        for (index, source) in sources.iter_mut().enumerate() {
+            source.gather(Stamp { boot: Nanos(index as u64 + 1), real_offset: 0 }, &mut Vec::new());
+            page.note(index, source);
+        }
+        assert!(!page.is_full);
+        let snapshot = Snapshot::open(&path).unwrap();
+        let names = snapshot.names();
+        let loads: Vec<usize> = (0..names.len()).filter(|&slot| names[slot].name == "load.1m").collect();
+        assert_eq!(loads.len(), count);
+        for slot in loads {
+            let found = snapshot.read(slot as u32).unwrap().unwrap();
+            assert!(matches!(found.reading, Reading::Present(_)), "{slot}");
+        }
+        // A source has one group, and each but the last has one source.
+        let mut used: Vec<u8> = page.groups.iter().flatten().copied().collect();
+        assert_eq!((used.len(), used.iter().max()), (count, Some(&(GROUPS_MAX as u8 - 1))));
+        used.dedup();
+        assert_eq!(used.len(), GROUPS_MAX);
     }
 }

@@ -18,6 +18,9 @@ pub const GONE_SLOTS_MIN: usize = 64;
 /// A source is renewed when more than a quarter of its slots (one in this many) belong to instances that are gone.
 pub const GONE_SHARE: usize = 4;
 
+/// The same of the bytes of names and labels: few slots may have long ones.
+pub const GONE_NAMES_MIN: usize = 64 << 10;
+
 /// A generation lives at least this long.
 pub const GENERATION_TIME_MIN: Nanos = Nanos::from_secs(30);
 
@@ -42,6 +45,11 @@ pub(crate) fn is_worn(gone: usize, slots: usize) -> bool {
     gone > GONE_SLOTS_MIN && gone > slots / GONE_SHARE
 }
 
+/// True if enough of the bytes of its names and labels are.
+pub(crate) fn has_worn_names(gone: usize, names: usize) -> bool {
+    gone > GONE_NAMES_MIN && gone > names / GONE_SHARE
+}
+
 impl Renewal {
     /// A renewal takes no slots from instances that were gone for less than this.
     pub fn new(gone_for: Nanos) -> Self {
@@ -53,8 +61,7 @@ impl Renewal {
     pub fn look(&mut self, now: Nanos, sources: &mut [Source]) -> SourceSet {
         let (mut worn, mut gone_all) = (SourceSet::default(), 0);
         for (index, source) in sources.iter_mut().enumerate() {
-            let gone = source.slots_gone(now, self.gone_for);
-            if is_worn(gone, source.slots()) {
+            if let Some(gone) = source.worn(now, self.gone_for) {
                 worn = worn | SourceSet::one(index);
                 gone_all += gone;
             }

@@ -17,7 +17,7 @@ use crate::job_door::JobDoor;
 use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
-use crate::renewal::is_worn;
+use crate::renewal::{has_worn_names, is_worn};
 use crate::survey::{Survey, SurveyText};
 
 /// khz tries a missing source again after this time: a kernel module may be loaded later.
@@ -396,6 +396,16 @@ impl Source {
         }
     }
 
+    /// The number of slots that a renewal gives back, if there are enough of them or their names are long.
+    pub fn worn(&mut self, now: Nanos, age: Nanos) -> Option<usize> {
+        let gone = self.slots_gone(now, age);
+        let (names, names_gone) = match &self.numbers {
+            Numbers::File { parser, .. } => parser.names(),
+            Numbers::Jobs(_) | Numbers::Own(_) => (0, 0),
+        };
+        (is_worn(gone, self.slots()) || has_worn_names(names_gone, names)).then_some(gone)
+    }
+
     /// Begins with new slots, without those that [`Source::slots_gone`] counts. The others keep their readings, and
     /// the file is read as before.
     #[cold]
@@ -414,7 +424,7 @@ impl Source {
             return;
         }
         self.looked = now;
-        if is_worn(self.slots_gone(now, age), self.slots()) {
+        if self.worn(now, age).is_some() {
             self.renew(now, age);
         }
     }

@@ -6,6 +6,7 @@
 //! Each thread that is stuck costs memory, so their number has limits: one of each subject, beyond which only this subject is
 //! surveyed no more, and one of all.
 
+mod churn;
 mod control_groups;
 mod course;
 mod disks;
@@ -24,7 +25,6 @@ mod processors;
 mod sensors;
 mod settings;
 mod text;
-mod text_churn;
 mod text_files;
 mod time_service;
 mod trees;
@@ -42,6 +42,7 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::own::Tally;
+pub use churn::{NEW_SERIES_TIME, OWN_SOURCE_NAMES_MAX, TEXT_FILE_NAMES_MAX};
 use control_groups::ControlGroups;
 pub use control_groups::{
     CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX, control_groups_folder,

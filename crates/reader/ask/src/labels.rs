@@ -29,5 +29,6 @@ pub fn instance(name: Option<&str>, labels: &LabelsAnswer) -> Option<Instance> {
     if name.is_none() && labels.0.is_empty() {
         return None;
     }
-    Some(Instance::from_kernel(name.unwrap_or_default().as_bytes()).with_labels(&labels.0))
+    // The name is as khz writes it already.
+    Some(Instance::from_text(name.unwrap_or_default())?.with_labels(&labels.0))
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use khz_model::instance::{kernel_text, shortened};
+use khz_model::instance::{kernel_bytes, kernel_text, shortened};
 use khz_parse::control_groups::{GroupFile, group_files};
 use khz_parse::survey::{UNREADABLE, describe, escape, no_number};
 use rustix::fd::OwnedFd;
@@ -144,7 +144,8 @@ impl ControlGroups {
 
     fn line(&self, folder: &OwnedFd, group: &Group, name: &str, text: &mut Vec<u8>, room: &mut Vec<u8>) {
         text.extend(b"cgroup ");
-        escape(&shortened(name.as_bytes()), text);
+        // The text of a survey has bytes: its reader makes them printable, once.
+        escape(&shortened(&kernel_bytes(name)), text);
         for file in &self.files {
             let numbers = match whole(folder, file.name, room) {
                 Ok(text) => file.read(text),
@@ -166,7 +167,7 @@ impl ControlGroups {
             }
         }
         for (label, value) in [("kind", group.named.kind), ("path", &*group.path), ("id", &*group.named.id)] {
-            describe(label, value.as_bytes(), text);
+            describe(label, &kernel_bytes(value), text);
         }
         text.push(b'\n');
     }

@@ -39,7 +39,6 @@ enum Fate {
 
 const STUCK: Fate = Fate::Is(Reading::Failed(Fault::Stuck));
 const UNREADABLE: Fate = Fate::Is(Reading::Failed(Fault::Unreadable));
-const TOO_LARGE: Fate = Fate::Is(Reading::Failed(Fault::OutOfRange));
 const SEVEN: Fate = Fate::Is(Reading::Present(7));
 
 impl Fate {
@@ -75,7 +74,7 @@ const ANSWERS: [Way; 8] = [
     way("enxio", Fate::IsNone),
     way("eacces", UNREADABLE),
     Way { is_error: false, ..way("empty", UNREADABLE) },
-    way("megabyte", TOO_LARGE),
+    way("megabyte", UNREADABLE),
 ];
 
 /// What is in the place of a file.
@@ -85,7 +84,7 @@ const PLACES: [Way; 8] = [
     way("socket", UNREADABLE),
     way("loop", UNREADABLE),
     Way { is_error: false, ..way("nothing", UNREADABLE) },
-    way("long", TOO_LARGE),
+    way("long", UNREADABLE),
     Way { is_error: false, ..way("gone", Fate::IsNone) },
     // The folder has gone, too.
     Way { is_error: false, ..way("vanished", Fate::IsNone) },
@@ -278,6 +277,7 @@ fn what_is_in_the_place_of_a_file_says_why_there_is_no_number() {
         ("socket", "it is a socket, and no file"),
         ("loop", "Too many levels of symbolic links (os error 40)"),
         ("nothing", "there is nothing in it"),
+        ("long", "it is too long: a file with a number has at most 4096 bytes, one of several lines 1048576"),
     ] {
         let path = root.join(format!("{ROOM}/{name}/temp"));
         assert_eq!(remark(&watched, &format!("one_{name}")), format!("{}: {why}", path.display()));

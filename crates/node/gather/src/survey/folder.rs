@@ -125,15 +125,13 @@ impl<'a> Folder<'a> {
         self.path.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 
-    /// The value of a file, without the blanks around it.
+    /// The value of a file, without the blanks around it: all of it, never a part.
     pub fn value(&mut self, file: impl AsRef<[u8]>) -> Result<&[u8], Errno> {
         let file = self.file(file.as_ref())?;
-        let length = loop {
-            match read(&file, &mut self.value[..]) {
-                Err(Errno::INTR) => {}
-                other => break other?,
-            }
-        };
+        let length = read_some(&file, &mut self.value[..])?;
+        if length == VALUE_BYTES_MAX && read_some(&file, &mut [0])? > 0 {
+            return Err(Errno::FBIG);
+        }
         Ok(self.value[..length].trim_ascii())
     }
 
@@ -152,6 +150,9 @@ impl<'a> Folder<'a> {
         let path = Path::new(OsStr::from_bytes(file));
         let problem = match (kind_of(&self.folder, path), errno) {
             (Some(kind), _) => kind.to_owned(),
+            (None, Some(Errno::FBIG)) => format!(
+                "it is too long: a file with a number has at most {VALUE_BYTES_MAX} bytes, one of several lines {TREE_FILE_BYTES_MAX}"
+            ),
             (None, Some(errno)) => std::io::Error::from(*errno).to_string(),
             (None, None) => "there is nothing in it".to_owned(),
         };
@@ -197,6 +198,16 @@ pub(super) fn kind_of(folder: impl AsFd, path: &Path) -> Option<&'static str> {
         FileType::Socket => Some("it is a socket, and no file"),
         FileType::CharacterDevice | FileType::BlockDevice => Some("it is a device, and no file"),
         _ => None,
+    }
+}
+
+/// Reads once, whatever signal comes.
+fn read_some(file: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
+    loop {
+        match read(file, &mut *into) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
     }
 }
 

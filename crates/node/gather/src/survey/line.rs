@@ -38,6 +38,11 @@ impl Line {
         Line { begin: NO_INSTANCE.into(), words: Vec::new(), labels: Vec::new() }
     }
 
+    /// The instance with its kind and labels, as the text has it.
+    pub fn begin(&self) -> &[u8] {
+        &self.begin
+    }
+
     /// Adds what a file says as the number of this entry. `word` is the word of the instance, where its branch has words.
     pub fn number(&mut self, folder: &mut Folder<'_>, file: impl AsRef<[u8]>, entry: &Entry, word: &[u8]) {
         let mut value = Vec::new();

@@ -14,14 +14,14 @@ use khz_model::Instance;
 use khz_model::exposed::is_of_rows;
 use khz_model::instance::kernel_text;
 use khz_model::metric::Text;
-use khz_parse::exposition::{Family, families};
+use khz_parse::exposition::{Family, Kind, families};
 use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
 use rustix::io::Errno;
 
 use super::Answer;
+use super::churn::{Churn, Crowded, Room, TEXT_FILE_NAMES_MAX};
 use super::course::{Abandoned, Course};
 use super::folder::{kind_of, names, shown};
-use super::text_churn::TextChurn;
 use crate::clock;
 
 /// The most files that are read. A program that writes such files has one of them.
@@ -43,7 +43,7 @@ static TAKEN: LazyLock<HashSet<Text>> =
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
     folder: PathBuf,
-    state: Mutex<(Latest, TextChurn)>,
+    state: Mutex<(Latest, Churn)>,
 }
 
 /// The latest survey.
@@ -81,7 +81,10 @@ impl TextFiles {
     /// Those of the folder below the root.
     pub fn new(root: &Path, folder: &Path) -> Self {
         let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        TextFiles { folder, state: Mutex::new((Latest::default(), TextChurn::new(clock::boot()))) }
+        TextFiles {
+            folder,
+            state: Mutex::new((Latest::default(), Churn::new(Room::OF_TEXT_FILES, clock::boot()))),
+        }
     }
 
     /// Makes the text.
@@ -115,7 +118,7 @@ impl TextFiles {
         Ok(Ok(self.state().0.text.clone()))
     }
 
-    fn state(&self) -> MutexGuard<'_, (Latest, TextChurn)> {
+    fn state(&self) -> MutexGuard<'_, (Latest, Churn)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,7 +191,7 @@ impl TextFiles {
     }
 
     /// Makes the text.
-    fn made_of(&self, read: FilesRead, beyond: usize, churn: &mut TextChurn) -> Latest {
+    fn made_of(&self, read: FilesRead, beyond: usize, churn: &mut Churn) -> Latest {
         let FilesRead { texts, mut problems, is_to_be_tried } = read;
         let (mut times, mut numbers) = (Vec::new(), Numbers::default());
         churn.begin(clock::boot());
@@ -265,7 +268,7 @@ struct Numbers<'a> {
 
 impl<'a> Numbers<'a> {
     /// Adds the numbers of a file, or none of them.
-    fn add(&mut self, file: &str, text: &'a str, churn: &mut TextChurn) -> Result<(), String> {
+    fn add(&mut self, file: &str, text: &'a str, churn: &mut Churn) -> Result<(), String> {
         let found = families(text).map_err(|error| error.to_string())?;
         let count: usize = found.iter().map(|family| family.samples.len()).sum();
         if self.seen.len() + count > TEXT_FILE_SERIES_MAX {
@@ -274,9 +277,12 @@ impl<'a> Numbers<'a> {
             ));
         }
         let (mut new_places, mut new) = (HashMap::new(), HashSet::new());
-        let (mut places, mut named) = (Vec::with_capacity(found.len()), Vec::with_capacity(count));
+        let (mut places, mut names) = (Vec::with_capacity(found.len()), Vec::with_capacity(count + 1));
+        // When it was written is a series, too.
+        names.push(churn.series(("", file), file.len()));
         for family in &found {
             let metric = self.free_name(family)?;
+            names.push(churn.metric(family.name));
             let next = self.families.len() + new_places.len();
             let place = self.places.get(&metric).copied().unwrap_or(next);
             places.push(place);
@@ -287,9 +293,16 @@ impl<'a> Numbers<'a> {
                 ));
             }
             for sample in &family.samples {
+                if family.kind == Kind::Counter && sample.value < 0.0 {
+                    return Err(format!(
+                        "line {}: {} is a counter, and below zero",
+                        sample.line, family.name
+                    ));
+                }
                 let series =
                     series(family, sample).map_err(|error| format!("line {}: {error}", sample.line))?;
-                named.push((family.name, series.instance.clone()));
+                let instance = series.instance.as_ref();
+                names.push(churn.series((family.name, instance), instance.map_or(0, Instance::bytes)));
                 let one = (place, series.instance);
                 if self.seen.contains(&one) || !new.insert(one) {
                     return Err(format!(
@@ -299,11 +312,7 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-        if !churn.take(named.iter().map(|(name, instance)| (*name, instance.as_ref()))) {
-            return Err(format!(
-                "its labels change too often: files may bring {TEXT_FILE_SERIES_MAX} new series in 5 minutes"
-            ));
-        }
+        churn.take(names).map_err(crowded)?;
         for (family, place) in found.into_iter().zip(places) {
             match self.families.get_mut(place) {
                 Some(known) => known.samples.extend(family.samples),
@@ -332,6 +341,18 @@ impl<'a> Numbers<'a> {
             }
             _ => Ok(metric),
         }
+    }
+}
+
+/// Why names have no room, in words.
+fn crowded(why: Crowded) -> String {
+    match why {
+        Crowded::TooMany => format!(
+            "with it the names and labels of the numbers in such files would have more than {TEXT_FILE_NAMES_MAX} bytes"
+        ),
+        Crowded::TooOften => format!(
+            "its labels change too often: files may bring {TEXT_FILE_SERIES_MAX} new series and {TEXT_FILE_NAMES_MAX} bytes of names in 5 minutes"
+        ),
     }
 }
 

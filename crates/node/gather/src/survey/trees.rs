@@ -3,24 +3,29 @@
 //! one read in ten seconds open files would save less than they hold.
 
 mod found;
+mod leaves;
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use khz_model::{Nanos, ValueType};
 use khz_parse::columns::names_under;
+use khz_parse::own_source::is_own;
 use khz_parse::tree::{Branch, Form, Words, file_of, numbers_of, place_of};
-use khz_parse::{Entry, Group, KnownFiles, Subject};
+use khz_parse::{Entry, Group, KernelFile, KnownFiles, Subject};
 use rustix::io::Errno;
 
 use super::Answer;
+use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
 use super::folder::{Folder, joined, names, shown};
 use super::line::Line;
 use crate::clock;
 use found::{Found, Head, Unread};
+pub(super) use leaves::Leaves;
+use leaves::Lines;
 
 /// The most instances of one tree: each costs some files at each survey. The largest trees are those of processors: one with
 /// 1,152 of them has an instance for each, and one for each of their two governors.
@@ -34,9 +39,6 @@ pub const TREE_SLOW_READ: Nanos = Nanos::from_millis(5);
 /// not each.
 pub const TREE_SLOW_READS_MAX: u32 = 8;
 
-/// The lines of each folder, by its step.
-type Lines = HashMap<Vec<u8>, Vec<Line>>;
-
 /// What surveys of trees keep.
 #[derive(Default)]
 pub(super) struct Trees {
@@ -47,6 +49,8 @@ pub(super) struct Trees {
     /// The begin of the line, and the word of the instance, that is being read in a folder of which there is no line yet: if its driver
     /// hangs, they say of what.
     heads: Mutex<HashMap<(Subject, Vec<u8>), Head>>,
+    /// How many new instances those may bring that a configuration describes.
+    churns: Mutex<HashMap<Subject, Arc<Mutex<Churn>>>>,
     /// The number of slow reads of an entry, one after the other.
     slow: Mutex<HashMap<&'static str, u32>>,
 }
@@ -54,49 +58,6 @@ pub(super) struct Trees {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A poisoned lock is harmless: each map is whole at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One survey of a tree: the text, and its lines by folder.
-pub(super) struct Leaves {
-    text: Vec<u8>,
-    lines: Lines,
-    instances: u64,
-}
-
-impl Leaves {
-    pub fn new() -> Self {
-        Leaves { text: Vec::new(), lines: HashMap::new(), instances: 0 }
-    }
-
-    /// Adds a line that was made in this step.
-    pub fn add(&mut self, step: &[u8], line: Line) {
-        line.write(&mut self.text);
-        self.lines.entry(step.to_owned()).or_default().push(line);
-    }
-
-    /// Adds the lines that a folder had when it answered, as stuck.
-    fn add_stuck(&mut self, step: &[u8], lines: &[Line]) {
-        lines.iter().for_each(|line| line.write_stuck(&mut self.text));
-        self.lines.entry(step.to_owned()).or_default().extend_from_slice(lines);
-    }
-
-    /// True if there is a line of this step.
-    pub fn has(&self, step: &[u8]) -> bool {
-        self.lines.contains_key(step)
-    }
-
-    /// The text; `None`: there is no instance.
-    pub fn into_text(self) -> Option<Vec<u8>> {
-        (!self.text.is_empty()).then_some(self.text)
-    }
-
-    /// False beyond the limit of instances; then one is counted as left out.
-    pub fn has_room(&mut self, course: &mut Course<'_>) -> bool {
-        let has_room = self.instances < TREE_INSTANCES_MAX as u64;
-        self.instances += u64::from(has_room);
-        course.left_out += u64::from(!has_room);
-        has_room
-    }
 }
 
 impl Trees {
@@ -108,7 +69,8 @@ impl Trees {
     /// Makes the text of the tree with this name.
     pub fn survey(&self, course: &mut Course<'_>, root: &Path, name: &str) -> Result<Answer, Abandoned> {
         let Some(file) = self.known.named(name) else { return Ok(Err(Errno::NOENT)) };
-        let (mut leaves, mut problem) = (Leaves::new(), Errno::NOENT);
+        let mut leaves = Leaves::within(self.churn_of(file, course.subject()));
+        let mut problem = Errno::NOENT;
         for groups in file.groups.chunk_by(|a, b| a.line_kind() == b.line_kind()) {
             let Some(branch) = groups[0].branch else { continue };
             match self.folders(course, root, branch.folders, &mut leaves)? {
@@ -120,7 +82,20 @@ impl Trees {
                 Err(errno) => problem = errno,
             }
         }
+        leaves.end(course);
         Ok(self.finish(course.subject(), leaves).ok_or(problem))
+    }
+
+    /// The limit of new names of a source that a configuration describes, at the begin of a text.
+    fn churn_of(&self, file: &KernelFile, subject: Subject) -> Option<Arc<Mutex<Churn>>> {
+        if !is_own(file) {
+            return None;
+        }
+        let now = clock::boot();
+        let new = || Arc::new(Mutex::new(Churn::new(Room::OF_OWN_SOURCE, now)));
+        let churn = lock(&self.churns).entry(subject).or_insert_with(new).clone();
+        lock(&churn).begin(now);
+        Some(churn)
     }
 
     /// The folders of this pattern below the root, in the order of their names. The first with a wildcard must be there. Each list of

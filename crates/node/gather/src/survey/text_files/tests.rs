@@ -94,6 +94,7 @@ fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
         "x 1\nX 2\n",
         "# TYPE on gauge\nup{a=\"1\"} 1\n",
         "x 1 1600000000000\n",
+        "# TYPE x counter\nx -5\n",
         "x{a=\"1\",b=\"2\"} 1\nx{b=\"2\",a=\"1\"} 1\n",
         "x \u{0}\n",
         &long,
@@ -122,4 +123,28 @@ fn a_file_that_khz_cannot_show_is_left_out_and_the_others_stay() {
     )
     .unwrap();
     assert_eq!(shown(&Looks::at(&root, Subject::TextFiles)), whole);
+}
+
+#[test]
+fn labels_names_and_files_that_change_all_the_time_take_a_bounded_number_of_bytes() {
+    let value = "v".repeat(4_000);
+    let labels = |n: usize, of: usize| format!("x{{a=\"{n}-{of}-{value}\"}} 1\n");
+    let metrics = |n: usize, of: usize| format!("# HELP m{n}_{of} {}\nm{n}_{of} 1\n", &value[..200]);
+    type Line<'a> = &'a dyn Fn(usize, usize) -> String;
+    let ways: [(&str, usize, Line<'_>); 2] = [("labels", 150, &labels), ("metrics", 1_000, &metrics)];
+    for (name, count, line) in ways {
+        let root = MadeUp::new(&format!("text-files-bomb-{name}"));
+        root.write(&file("calm.prom"), "calm 1\n");
+        let looks = Looks::at(&root, Subject::TextFiles);
+        let mut parser = khz_parse::Parser::new(&FILE);
+        for generation in 0..8 {
+            let text: String = (0..count).map(|number| line(generation, number)).collect();
+            root.write(&file("bomb.prom"), text);
+            parser.advance_with(&looks.bytes().unwrap());
+            assert!(shown(&looks).contains(&"text.calm 1".to_owned()), "{name} {generation}");
+        }
+        let (names, _) = parser.names();
+        assert!(names > TEXT_FILE_NAMES_MAX / 2 && names < 3 * TEXT_FILE_NAMES_MAX, "{name}: {names} bytes");
+        assert_eq!(shown(&looks)[0], "textfile.error 1");
+    }
 }

@@ -69,7 +69,7 @@ fn what_a_driver_says_is_a_number_or_failed_with_a_reason() {
         (b"9223372036854775808\n", Reading::Failed(Fault::OutOfRange)),
         (b"-9223372036854775808\n", Reading::Present(i64::MIN.cast_unsigned())),
         (b"-9223372036854775809\n", Reading::Failed(Fault::OutOfRange)),
-        (&megabyte, Reading::Failed(Fault::OutOfRange)),
+        (&megabyte, Reading::Failed(Fault::Unreadable)),
     ];
     for (number, (value, _)) in said.iter().enumerate() {
         root.write(&format!("{ZONE}{number}/temp"), value).write(&format!("{ZONE}{number}/type"), "a b\n");
@@ -499,6 +499,75 @@ proptest! {
         root.write("sys/fs/bcachefs/a-b/dev-0/io_done", [b"read:\na:1\n", &values[4][..]].concat());
         for tree in ["bonding", "cpu/isolated", "bcachefs"] {
             let _ = root.bytes(tree);
+        }
+    }
+}
+
+#[test]
+fn folders_whose_names_change_all_the_time_take_a_bounded_number_of_bytes() {
+    use crate::survey::churn::OWN_SOURCE_NAMES_MAX;
+    let root = Root::new("own-names");
+    let terms = |name: &str, path: &str| OwnSource {
+        name: name.into(),
+        path: path.into(),
+        line: None,
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        places: 0,
+        help: String::new(),
+    };
+    let bomb = terms("bomb", "/sys/bomb/*/v").make().unwrap();
+    let quiet = terms("quiet", "/sys/quiet/*/v").make().unwrap();
+    let subjects = [Subject::Tree("bomb"), Subject::Tree("quiet")];
+    let known = KnownFiles::with([bomb, quiet]);
+    let survey =
+        Survey::start(&root.0.join(""), &SurveySettings { known, ..SurveySettings::default() }, subjects);
+    let (mut parser, mut text) = (Parser::new(bomb), Vec::new());
+    let mut left_out = 0;
+    for generation in 0..6 {
+        let _ = fs::remove_dir_all(root.0.join("sys/bomb"));
+        for number in 0..400 {
+            root.write(&format!("sys/bomb/{generation}{number:0200}/v"), "7\n");
+        }
+        root.write(&format!("sys/quiet/{generation}/v"), "7\n");
+        let ask = |subject: Subject| {
+            while !survey.want(survey.bit(subject)) {}
+            assert!(survey.wait(std::time::Duration::from_secs(60)));
+        };
+        subjects.into_iter().for_each(ask);
+        let length = SurveyText::new(&survey, subjects[0]).read(&mut text).unwrap_or(0);
+        parser.advance_with(&text[..length]);
+        let mut quiet = Vec::new();
+        let length = SurveyText::new(&survey, subjects[1]).read(&mut quiet).unwrap();
+        // Another source has all of its instances, always.
+        assert_eq!(quiet[..length].iter().filter(|&&byte| byte == b'\n').count(), generation + 1);
+        left_out = survey.lock().left_out[0];
+    }
+    let (names, _) = parser.names();
+    assert!(names > OWN_SOURCE_NAMES_MAX / 2 && names < 3 * OWN_SOURCE_NAMES_MAX, "{names} bytes");
+    assert!(left_out > 300, "{left_out}");
+    let problem = survey.lock().problems[0].clone().unwrap_or_default();
+    assert!(problem.starts_with("instances are left out: their names change too often"), "{problem}");
+    survey.end();
+}
+
+#[test]
+fn a_number_is_shown_whole_or_not_at_all_wherever_its_digits_stand() {
+    let root = Root::new("cut");
+    for (blanks, digits, expected) in [
+        (4_088, "1234567\n", Reading::Present(1_234_567)),
+        (4_089, "1234567\n", Reading::Failed(Fault::Unreadable)),
+        (4_092, "1234567\n", Reading::Failed(Fault::Unreadable)),
+        (5_000, "5\n", Reading::Failed(Fault::Unreadable)),
+    ] {
+        for pad in [" ", "0"] {
+            root.write(&format!("{ZONE}0/type"), "x\n");
+            root.write(&format!("{ZONE}0/temp"), pad.repeat(blanks) + digits);
+            let found = readings(&root.parse("thermal_zone"));
+            assert!(
+                found.contains(&("thermal.temperature[0,type=x]".into(), expected)),
+                "{blanks} {pad:?}: {found:?}"
+            );
         }
     }
 }

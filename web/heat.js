@@ -1,4 +1,4 @@
-// The heat strip: many CPUs at once, one row each, time to the right, colour for how busy. A column of its hidden
+// The heat strip: many CPUs at once, or other series, one row each, time to the right, colour for how busy. A column of its hidden
 // image is written once, when its samples come. It refuses to show unknown as idle: such cells stay clear.
 
 import { colours } from "./theme-colours.js";
@@ -61,13 +61,15 @@ export class Heat {
     if (canvas.clientWidth === 0 || (!this.stale && past === this.past)) return false;
     fit(canvas);
     this.past = past;
+    // The value of the highest colour.
+    const top = past.top ?? 100;
     words.fill(0);
     this.tracks.forEach((track, row) => {
       const p = points.collect(past.trackOf(track));
       for (let i = 0; i < p.length; i++) {
         const to = Math.min(BUCKETS - 1, Math.round(p.bucket[i]));
         const from = Math.max(0, p.broken[i] || i === 0 ? Math.round(p.bucket[i]) : Math.round(p.bucket[i - 1]) + 1);
-        const pixel = colours.heat[Math.round(p.mean[i] * 2.55)] ?? 0;
+        const pixel = colours.heat[Math.min(255, Math.max(0, Math.round((p.mean[i] / top) * 255)))] ?? 0;
         for (let column = from; column <= to; column++) words[row * COLUMNS + column] = pixel;
       }
     });

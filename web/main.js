@@ -6,6 +6,7 @@ import { ClusterView } from "./cluster-view.js";
 import { byName } from "./hostlist.js";
 import { NodeGroups } from "./node-groups.js";
 import { NodeView } from "./node-view.js";
+import { hearPalette } from "./open-palette.js";
 import { visible } from "./panel.js";
 import { readColours } from "./theme-colours.js";
 
@@ -23,6 +24,7 @@ const LAZY = {
   waterfall: { load: () => import("./waterfall-view.js"), make: ({ WaterfallView }, ...rest) => new WaterfallView(...rest), isLive: true },
   compare: { load: () => import("./compare-view.js"), make: ({ CompareView }, ...rest) => new CompareView(...rest), isLive: true },
   sums: { load: () => import("./sums-view.js"), make: ({ SumsView }, ...rest) => new SumsView(...rest), isLive: true },
+  board: { load: () => import("./own-board.js"), make: ({ BoardView }, ...rest) => new BoardView(...rest), isLive: true, place: "#own" },
 };
 /** Whether the address asks for a lazy view: `#query=…`, `#view=waterfall`. */
 const isAsked = (name, asked) => (LAZY[name].isLive ? asked.get("view") === name : asked.has(name));
@@ -49,6 +51,7 @@ window.addEventListener("khz-theme", () => {
 // The address that a demo prints.
 if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
+hearPalette(find("#palette-open"), () => ({ names, several, groups: groups.list.map(({ name }) => name), go, notice: showNotice, addPanel: (spec) => view?.addOwn?.(spec) ?? false }), showNotice);
 for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();
@@ -117,8 +120,8 @@ async function routeLazy(name, asked) {
   // The address may have changed meanwhile.
   const now = new URLSearchParams(location.hash.slice(1));
   if (view || lazy !== name || !isAsked(name, now)) return;
-  const on = { name: showName, address: setAddress, state: showState, notice: showNotice, open: openNode, go, groups, counts: (counts) => alertCount.show(counts) };
-  view = LAZY[name].make(module, find(`#${name}`), now, on);
+  const on = { name: showName, address: setAddress, step: stepAddress, state: showState, notice: showNotice, open: openNode, go, groups, counts: (counts) => alertCount.show(counts) };
+  view = LAZY[name].make(module, find(LAZY[name].place ?? `#${name}`), now, on);
 }
 
 /** Shows the parts of one view and hides those of others. */
@@ -130,6 +133,7 @@ function showParts(name) {
   find("#all").textContent = several ? "← All nodes" : "← Live";
   for (const id of ["#previous", "#next"]) find(id).hidden = true;
   find("#ask").hidden = name === "query";
+  find("#boards").hidden = name === "board";
   find("#alerts-link").hidden = name === "alerts";
   find("#state").hidden = LAZY[name] !== undefined && !LAZY[name].isLive;
   find("#notice").hidden = true;
@@ -219,6 +223,7 @@ const node = () => (view instanceof NodeView ? view : null);
 const query = () => (lazy === "query" ? view : null);
 const alerts = () => (lazy === "alerts" ? view : null);
 const ranges = () => (["compare", "sums"].includes(lazy) ? view : null);
+const board = () => (lazy === "board" ? view : null);
 const waterfall = () => (lazy === "waterfall" ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
@@ -263,4 +268,6 @@ window.khz = {
   get ranges() { return ranges() && { rounds: ranges().panels.rounds, nodes: ranges().nodes, panels: ranges().panels.panels.map((p) => ({ title: p.title, note: p.note.textContent, lines: p.lines.map(({ label, runs, colour, dashed, shown }) => ({ label, points: runs.flat().length, colour, dashed, shown: shown.textContent })) })) }; },
   get chosen() { return (cluster() ?? waterfall())?.choice.names; },
   cell: (name, back) => waterfall()?.cell(name, back),
+  get own() { return (board()?.panels ?? node()?.more?.own)?.forTests(); },
+  get ranks() { return node()?.more?.table.forTests(); },
 };

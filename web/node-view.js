@@ -33,6 +33,10 @@ export class NodeView {
    */
   constructor(node, asked, on) {
     this.on = on;
+    this.node = node;
+    this.asked = asked;
+    /** What comes after the first picture: a NodeMore. */
+    this.more = null;
     this.ended = new AbortController();
     this.clock = new Clock();
     this.tier = 1;
@@ -92,6 +96,8 @@ export class NodeView {
 
   /** Shows the time that an address asks for. */
   ask(asked) {
+    this.asked = asked;
+    this.more?.ask(asked);
     const compared = asked.get("compare");
     this.bar.compared.value = this.compared = Object.hasOwn(COMPARED, compared ?? "") ? compared : "";
     const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
@@ -137,6 +143,8 @@ export class NodeView {
       },
       columns: (columns, period, granted) => {
         this.board.bind(new Table(columns), period);
+        this.more?.bind(this.board.table);
+        this.loadMore();
         if (granted) this.heading.granted = Number((1 / period).toPrecision(3));
         this.heading.asked = this.line.rate;
         this.heading.restart();
@@ -168,9 +176,26 @@ export class NodeView {
       if (this.board.table || table.columns.length === 0) return;
       this.board.bindPast(table);
       this.overview.start();
+      this.loadMore();
     } catch {
       // Then nothing is known of it: its state says why.
     }
+  }
+
+  /** What the page has beyond its first picture; resolves when it is here. */
+  loadMore() {
+    const load = async () => {
+      const { NodeMore } = await import("./node-more.js");
+      if (!this.ended.signal.aborted) this.more = new NodeMore(this, this.asked);
+    };
+    this.moreLoads ??= load().catch((error) => this.on.notice(`A part of this page cannot be loaded: ${error.message}. Reload the page.`));
+    return this.moreLoads;
+  }
+
+  /** Adds a panel of one's own. */
+  addOwn(spec) {
+    this.loadMore().then(() => this.more?.addPanel(spec));
+    return true;
   }
 
   /** When the past begins. */
@@ -206,6 +231,11 @@ export class NodeView {
     this.hands.attach(panel);
   }
 
+  dropPanel(panel) {
+    this.shownPanels.unobserve(panel.root);
+    this.resized.unobserve(panel.frame);
+  }
+
   /** What the plots show while nothing of the past is shown, in seconds since 1970. */
   liveWindow() {
     const edge = Number.isNaN(this.frozen) ? this.edge : this.frozen;
@@ -220,8 +250,8 @@ export class NodeView {
     if (Number.isNaN(this.edge) && !this.time.past) return false;
     if (now - this.numbersAt >= NUMBERS_MS) this.writeNumbers(now);
     if (now - this.tidyAt >= TIDY_MS) this.tidy(now);
-    if (this.time.past) return this.drawPast();
-    let drawn = false;
+    let drawn = this.more?.draw(now) ?? false;
+    if (this.time.past) return this.drawPast() || drawn;
     for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
     return drawn;
   }
@@ -259,6 +289,7 @@ export class NodeView {
       if (!this.time.past) panel.axis.showLive(WINDOWS[this.tier].span, to);
       pointer.mark(panel, () => this.pointedText(panel, reader, pointed, to));
     }
+    this.more?.write(pointed);
   }
 
   /** How the legend reads a live track: at a time, or, where that is NaN, what is known now. */
@@ -297,6 +328,7 @@ export class NodeView {
   tidy(now) {
     this.tidyAt = now;
     this.board.tidy();
+    this.more?.tidy();
     const { from, to } = this.time.shown;
     const since = this.edge - Math.max(STALE_PERIODS * this.board.period, STALE_SECONDS);
     for (const panel of this.shownOnes()) {
@@ -358,7 +390,7 @@ export class NodeView {
   writeAddress(isStep = false) {
     const { past } = this.time;
     const window = past ? `&from=${addressText(past.from)}&to=${addressText(past.to)}${this.compared ? `&compare=${this.compared}` : ""}` : "";
-    const hash = `${this.hash}${window}`;
+    const hash = `${this.hash}${window}${this.more?.address ?? keptOf(this.asked)}`;
     if (isStep && location.hash.slice(1) !== hash) this.on.step(hash);
     else this.on.address(hash);
   }
@@ -395,12 +427,18 @@ export class NodeView {
   repaint() {
     for (const panel of this.board.panels) panel.picture.refresh();
     this.overview.repaint();
+    this.more?.repaint();
   }
+}
+
+/** What an address says to parts that are not here yet. */
+function keptOf(asked) {
+  return ["top", "p"].flatMap((name) => asked.getAll(name).map((value) => `&${name}=${encodeURIComponent(value)}`)).join("");
 }
 
 /** A rate of the last millisecond nobody can read; a gauge is what it is now. Before `since` nothing is known any more. */
 function newest(track, gauge, since) {
-  if (track.lastTime < since) return NaN;
+  if (track.lastTime < since - (track.slack ?? 0)) return NaN;
   return gauge ? track.last : track.recent();
 }
 

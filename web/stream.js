@@ -72,6 +72,12 @@ export class Line {
     if (this.stream) this.open();
   }
 
+  /** Further series are wanted; the rows go on meanwhile. */
+  add(patterns) {
+    this.patterns = [...this.patterns, ...patterns];
+    if (this.stream || this.candidate) this.open();
+  }
+
   /** Closes the stream: a paused page costs the node nothing. */
   pause() {
     this.turn++;

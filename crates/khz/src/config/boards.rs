@@ -304,10 +304,27 @@ mod tests {
         assert!(read_text(&query).unwrap_err().contains("more than 2000 letters"));
     }
 
+    /// An empty folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("khz-boards-{test}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn a_broken_file_keeps_the_others_going() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &[u8]| std::fs::write(folder.path().join(name), text).unwrap();
+        let Folder(folder) = &Folder::new("broken");
+        let write = |name: &str, text: &[u8]| std::fs::write(folder.join(name), text).unwrap();
         write("b.toml", b"[[panel]]\nmatch = \"load.1m\"\n");
         write("a.toml", b"title = \"A\"\n[[panel]]\nquery = \"up\"\n");
         write("broken.toml", b"title = \n");
@@ -315,9 +332,9 @@ mod tests {
         write("latin.toml", b"title = \"\xe4\"\n");
         write("a b.toml", b"[[panel]]\nmatch = \"load.1m\"\n");
         write("notes.txt", b"no board");
-        std::fs::create_dir(folder.path().join("folder.toml")).unwrap();
-        let SavedBoards { folder: shown, boards, problems } = read(Some(folder.path()));
-        assert_eq!(shown.as_deref(), folder.path().to_str());
+        std::fs::create_dir(folder.join("folder.toml")).unwrap();
+        let SavedBoards { folder: shown, boards, problems } = read(Some(folder));
+        assert_eq!(shown.as_deref(), folder.to_str());
         let names: Vec<&str> = boards.iter().map(|board| board.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         for (file, words) in [
@@ -335,20 +352,20 @@ mod tests {
 
     #[test]
     fn a_folder_that_a_setting_names_must_exist() {
-        let folder = tempfile::tempdir().unwrap();
-        let boards = read(Some(&folder.path().join("none")));
+        let Folder(folder) = &Folder::new("missing");
+        let boards = read(Some(&folder.join("none")));
         assert!(boards.boards.is_empty());
         assert!(boards.problems[0].contains("the boards cannot be read"), "{:?}", boards.problems);
     }
 
     #[test]
     fn more_boards_than_a_page_lists_are_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let Folder(folder) = &Folder::new("many");
         for n in 0..=BOARDS_MAX {
             let text = "[[panel]]\nmatch = \"load.1m\"\n";
-            std::fs::write(folder.path().join(format!("b{n:03}.toml")), text).unwrap();
+            std::fs::write(folder.join(format!("b{n:03}.toml")), text).unwrap();
         }
-        let boards = read(Some(folder.path()));
+        let boards = read(Some(folder));
         assert_eq!(boards.boards.len(), BOARDS_MAX);
         assert!(boards.problems[0].ends_with("there are more than 64 boards"), "{:?}", boards.problems);
     }

@@ -27,6 +27,19 @@ export class Heat {
     this.stale = true;
     /** The window of the past that is drawn; null: what comes now. */
     this.past = null;
+    /** The value of the highest colour. */
+    this.top = 100;
+  }
+
+  /** Another value for the highest colour. */
+  scaleTo(top) {
+    if (top === this.top) return;
+    this.top = top;
+    this.refresh();
+  }
+
+  pixel(value) {
+    return colours.heat[Math.min(255, Math.max(0, Math.round((value / this.top) * 255)))] ?? 0;
   }
 
   refresh() {
@@ -61,15 +74,13 @@ export class Heat {
     if (canvas.clientWidth === 0 || (!this.stale && past === this.past)) return false;
     fit(canvas);
     this.past = past;
-    // The value of the highest colour.
-    const top = past.top ?? 100;
     words.fill(0);
     this.tracks.forEach((track, row) => {
       const p = points.collect(past.trackOf(track));
       for (let i = 0; i < p.length; i++) {
         const to = Math.min(BUCKETS - 1, Math.round(p.bucket[i]));
         const from = Math.max(0, p.broken[i] || i === 0 ? Math.round(p.bucket[i]) : Math.round(p.bucket[i - 1]) + 1);
-        const pixel = colours.heat[Math.min(255, Math.max(0, Math.round((p.mean[i] / top) * 255)))] ?? 0;
+        const pixel = this.pixel(p.mean[i]);
         for (let column = from; column <= to; column++) words[row * COLUMNS + column] = pixel;
       }
     });
@@ -91,7 +102,7 @@ export class Heat {
       for (let b = until; b >= from; b--) {
         const i = b & (COLUMNS - 1);
         if (b > ring.head) pixel = 0;
-        else if (ring.count[i] > 0) pixel = colours.heat[Math.round(ring.mean[i] * 2.55)] ?? 0;
+        else if (ring.count[i] > 0) pixel = this.pixel(ring.mean[i]);
         words[row * COLUMNS + i] = pixel;
         if (b <= ring.head && ring.count[i] > 0 && ring.broken[i]) pixel = 0;
       }

@@ -1,13 +1,11 @@
 // More panels of a node: errors and drops of interfaces, how busy and how slow disks are, temperatures, power, clocks of graphics
 // cards. They appear where the node has such series, and stay away where it has none. They refuse to hold up the first picture.
 
-import { ask, askLines } from "./ask.js";
 import { Gauge, Rate } from "./feeds.js";
 import { byName } from "./hostlist.js";
 import { TimeEach } from "./node-more-feeds.js";
+import { follow } from "./node-more-history.js";
 import { element } from "./panel.js";
-import { PastRows, PastTable } from "./past-rows.js";
-import { rowTime, Table } from "./table.js";
 import { digits, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
 
 export const PATTERNS = [
@@ -17,9 +15,6 @@ export const PATTERNS = [
   "thermal.temperature", "rapl.package", "rapl.dram",
 ];
 
-/** As much of the past as the page has of its other panels. */
-const HISTORY_SECONDS = 600;
-const HISTORY_ROWS = 600;
 /** Sensors are read every 10 s: their newest value is known for this long (s). */
 const SENSOR_SLACK = 30;
 /** Lines that colours tell apart, plain and dashed. */
@@ -41,59 +36,10 @@ export class MorePanels {
   constructor(view, signal) {
     this.board = view.board;
     this.view = view;
-    this.signal = signal;
     this.ofDisk = new Map();
     this.ofInterface = new Map();
     this.sensors = new Map();
-    this.start();
-  }
-
-  /** What was before comes first, then the stream brings what comes now. */
-  async start() {
-    const { line } = this.view;
-    const patterns = PATTERNS.map((pattern) => (this.view.node ? `${this.view.node}:${pattern}` : pattern));
-    const query = (more) => new URLSearchParams([...patterns.map((pattern) => ["match", pattern]), ...more]);
-    const recent = await ask(`khz/v1/history?${query([["span", `${HISTORY_SECONDS}s`], ["rows", HISTORY_ROWS]])}`, this.signal).catch(() => null);
-    if (this.signal.aborted) return;
-    const part = recent?.nodes?.find(({ node }) => node === line.node) ?? recent?.nodes?.[0];
-    if (part?.columns.length) this.fill(part);
-    else await this.askPast(query([["newest", "1"], ["from", "0"]]));
-    if (!this.signal.aborted) line.add(patterns);
-  }
-
-  /** A node that sends nothing now may have had such series. */
-  async askPast(query) {
-    const text = await askLines(`khz/v1/range?${query}`, this.signal).catch(() => null);
-    if (text === null || this.signal.aborted) return;
-    const table = PastTable.newest(new PastRows(text));
-    const feeds = this.added(() => this.bind(table));
-    for (const feed of feeds) {
-      feed.bind(table);
-      if (feed.column >= 0 && "total" in feed) feed.total = table.value[feed.column];
-    }
-  }
-
-  /** Gives past rows to the new feeds alone. */
-  fill({ columns, rows }) {
-    // What sensors are called is in one of the rows.
-    const named = new Table(columns);
-    for (const row of rows) named.apply(row);
-    const feeds = this.added(() => this.bind(named));
-    const table = new Table(columns);
-    for (const feed of feeds) feed.bind(table);
-    for (const row of rows) {
-      table.apply(row);
-      // What the stream has brought meanwhile is newer than all of these.
-      if (rowTime(row) <= this.board.time || Number.isNaN(this.board.time)) for (const feed of feeds) feed.take(table, false);
-    }
-    if (this.board.table) for (const feed of feeds) feed.bind(this.board.table);
-  }
-
-  /** The feeds that `then` adds to the board. */
-  added(then) {
-    const before = this.board.feeds.length;
-    then();
-    return this.board.feeds.slice(before);
+    follow(view, PATTERNS, (table) => this.bind(table), signal);
   }
 
   /** Makes panels for what has appeared. */

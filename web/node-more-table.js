@@ -61,7 +61,7 @@ export class MoreTable {
     });
     this.root = element(
       "section",
-      { classes: "group ranks", "aria-label": "Who uses the node" },
+      { classes: "ranks", "aria-label": "Who uses the node" },
       element("h2", { text: "Who uses the node " }, this.when),
       element("div", { classes: "segments", role: "group", "aria-label": "Kind" }, ...this.kinds.map(([, button]) => button)),
       element("div", { classes: "ranks-box", tabindex: "0", role: "region", "aria-label": "Table of who uses the node" }, element("table", {}, element("thead", {}, this.head), this.body)),

@@ -3,6 +3,7 @@
 
 import { MorePanels } from "./node-more-panels.js";
 import { MoreTable } from "./node-more-table.js";
+import { LivePatterns } from "./own-live.js";
 import { OwnPanels } from "./own-panels.js";
 import { readPanels, spec, splitPattern, writePanels } from "./own-spec.js";
 import { element, loadStyle } from "./panel.js";
@@ -28,9 +29,11 @@ export class NodeMore {
     this.add.addEventListener("click", () => document.querySelector("#palette-open").click());
     this.open = element("button", { type: "button", classes: "boxed", text: "Open as a board", "data-palette": "Open these panels as a board" });
     this.open.addEventListener("click", () => on.go(`#view=board&${writePanels(this.elsewhere())}`));
-    const root = element("section", { classes: "group own-group", "aria-label": "Panels of one's own" }, element("h2", { text: "Panels of one's own" }), this.grid, element("div", { classes: "own-buttons" }, this.add, this.open));
+    const root = element("section", { classes: "own-group", "aria-label": "Panels of one's own" }, element("h2", { text: "Panels of one's own" }), this.grid, element("div", { classes: "own-buttons" }, this.add, this.open));
     board.root.append(root);
+    this.live = new LivePatterns(this.view, signal);
     this.own = new OwnPanels(this.grid, node, signal, {
+      live: this.live,
       attach: (panel) => this.view.addPanel(panel),
       detach: (panel) => this.view.dropPanel(panel),
       changed: () => {
@@ -73,6 +76,7 @@ export class NodeMore {
   /** The stream has other columns. */
   bind(table) {
     this.panels.bind(table);
+    this.live.bind(table);
   }
 
   tidy() {
@@ -85,14 +89,16 @@ export class NodeMore {
     const pointed = from + pointer.share * (to - from);
     const isLive = time.past === null;
     this.table.show(Number.isNaN(pointed) && !isLive ? to : pointed, this.view.liveWindow().to, now);
-    return this.own.draw({ from, to, now: this.view.liveWindow().to }, isLive, pointed, now);
+    const { edge, tier } = this.view;
+    const live = isLive && !Number.isNaN(edge) ? { edge, tier, reader: this.view.reader(pointed) } : null;
+    return this.own.draw({ from, to, now: this.view.liveWindow().to }, isLive, pointed, now, live);
   }
 
   /** Another instant is pointed at. */
   write(pointed) {
-    this.own.write(pointed, this.view.time.past === null);
+    this.own.write(pointed, performance.now(), this.view.time.past ? null : this.view.reader(pointed));
     for (const own of this.own.panels) {
-      const reader = own.reader(pointed, false);
+      const reader = own.liveLines ? this.view.reader(pointed) : own.reader(pointed, false);
       this.view.pointer.mark(own.panel, () => this.view.pointedText(own.panel, reader, pointed, this.view.time.shown.to));
     }
   }

@@ -292,6 +292,12 @@ export class NodeView {
     this.more?.write(pointed);
   }
 
+  /** How the numbers of the stream are read now; `pointed` is pointed at, NaN: nothing is. */
+  reader(pointed) {
+    const { board, edge } = this;
+    return this.liveReader(pointed - board.offset, edge - Math.max(STALE_PERIODS * board.period, STALE_SECONDS));
+  }
+
   /** How the legend reads a live track: at a time, or, where that is NaN, what is known now. */
   liveReader(time, since) {
     if (!Number.isNaN(this.pointer.share)) {

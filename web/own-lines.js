@@ -23,6 +23,7 @@ export class PatternLines {
     this.series = NaN;
     this.rateUnits = new Map();
     this.known = { id: null, lines: [] };
+    this.liveKnown = { key: "", lines: [] };
     this.describe();
   }
 
@@ -34,7 +35,7 @@ export class PatternLines {
       ask(`khz/v1/catalog?${match(this.metric)}`, this.signal).catch(() => null),
     ]);
     for (const { name, rate_unit: unit } of catalogue?.metrics ?? []) this.rateUnits.set(name, unit);
-    this.series = newest?.nodes.reduce((sum, { series }) => sum + series.length, 0) || SERIES_GUESS;
+    this.series = newest?.nodes?.reduce((sum, { series }) => sum + series.length, 0) || SERIES_GUESS;
   }
 
   /** {id, lines, isLoading, why}; `id` is another one when the lines are. `now` is the server's time. */
@@ -59,14 +60,27 @@ export class PatternLines {
       return table.columns.map((column, i) => ({ node, column, samples: feeds[i].track }));
     });
     // What only describes something, or was never known, has no line.
-    const lines = found.filter(({ samples }) => samples.time.length > 0);
+    return this.labelled(found.filter(({ samples }) => samples.time.length > 0));
+  }
+
+  /** The lines of what the stream brings: [{label, unit, track}]. */
+  live({ lines }) {
+    // One that has no value yet has no line yet.
+    const found = lines.filter(({ track }) => !Number.isNaN(track.lastTime));
+    const key = `${lines.length} ${found.length} ${this.rateUnits.size}`;
+    if (this.liveKnown.key !== key) this.liveKnown = { key, lines: this.labelled(found.map(({ column, track }) => ({ node: "", column, track }))) };
+    return this.liveKnown.lines;
+  }
+
+  /** What tells lines apart, and their units. */
+  labelled(lines) {
     const several = (of) => new Set(lines.map(of)).size > 1;
     const [nodesDiffer, namesDiffer] = [several(({ node }) => node), several(({ column }) => column.name)];
     return lines
-      .map(({ node, column, samples }) => {
+      .map(({ node, column, ...line }) => {
         const { name, instance } = column;
         const words = [nodesDiffer ? node : "", namesDiffer ? name : "", instance ?? ""].filter((word) => word);
-        return { label: words.join(" ") || name, unit: this.unitOf(column), samples };
+        return { label: words.join(" ") || name, unit: this.unitOf(column), gauge: column.kind !== "counter", ...line };
       })
       .sort((a, b) => byName(a.label, b.label));
   }

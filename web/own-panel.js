@@ -12,17 +12,20 @@ import { roundUp } from "./units.js";
 const LINES_MAX = 12;
 const ROWS_MAX = 256;
 const COLOURS = 6;
+/** A live scale is looked at this often. */
+const SCALE_MS = 500;
 /** A legend of more names would be longer than the picture. */
 const LABEL_MAX = 60;
 
 export class OwnPanel {
   /**
-   * `source`: PatternLines or QueryLines. `host` has attach(panel) and detach(panel); `on` hears kind(kind), wide(), remove(),
-   * grab(event) and key(event) of the handle.
+   * `source`: PatternLines or QueryLines; `live`: what the stream brings of it, or null. `host` has attach(panel) and detach(panel);
+   * `on` hears kind(kind), wide(), remove(), grab(event) and key(event) of the handle.
    */
-  constructor(spec, source, host, on) {
+  constructor(spec, source, live, host, on) {
     this.spec = spec;
     this.source = source;
+    this.live = live;
     this.host = host;
     this.on = on;
     this.root = element("div", { classes: "own" });
@@ -30,6 +33,9 @@ export class OwnPanel {
     this.panel = null;
     this.shape = null;
     this.picture = null;
+    this.liveLines = null;
+    this.scaledAt = -Infinity;
+    this.top = 1;
     this.build([]);
     this.showSpec();
   }
@@ -60,20 +66,47 @@ export class OwnPanel {
   /** Another kind or width. */
   change(spec) {
     this.spec = spec;
-    this.picture = null;
+    this.picture = this.liveLines = null;
     this.showSpec();
   }
 
-  /** Draws a window, and says what there is to say; returns whether it had to. */
+  /** Draws what the stream brings; `now`: {edge, tier, ms}. Returns whether it had to. */
+  drawLive({ edge, tier, ms }) {
+    if (!this.panel.shown) return false;
+    const lines = this.source.live(this.live);
+    if (lines !== this.liveLines) this.take(lines);
+    this.liveLines = lines;
+    this.picture = null;
+    if (this.panel.heat && ms - this.scaledAt >= SCALE_MS) this.scale(edge, tier, ms);
+    this.say(lines.length === 0, { isLoading: true, why: "", lines });
+    return this.panel.picture.draw(edge, tier, ms);
+  }
+
+  /** Which value has the highest colour of a heat map. */
+  scale(edge, tier, ms) {
+    this.scaledAt = ms;
+    this.scaleTo(Math.max(0, ...this.lines.map(({ track }) => track?.extent(tier, edge) ?? 0)));
+  }
+
+  scaleTo(most) {
+    this.top = roundUp(most * 1.02, isBinary(this.lines[0]?.unit));
+    if (!this.panel.heat) return;
+    this.panel.picture.scaleTo(this.top);
+    this.panel.sayScale("0", this.format(this.top));
+  }
+
+  /** Draws a window of what the server has, and says what there is to say; returns whether it had to. */
   draw(window, now) {
     if (!this.panel.shown) return false;
     const got = this.source.ask(window, now);
+    this.liveLines = null;
     const width = this.panel.frame.clientWidth;
-    if (this.shapeOf(got.lines) !== this.shape) this.build(got.lines);
+    // While nothing has come, what is known of the window before is still true of its own time.
+    if (got.lines.length > 0 || !got.isLoading) this.take(got.lines);
     const known = this.picture;
     const isSame = known && known.id === got.id && known.from === window.from && known.to === window.to && known.width === width;
     if (!isSame) this.picture = this.pictureOf(got, window, width);
-    this.say(got);
+    this.say(this.picture.isEmpty, got);
     if (!this.panel.picture.drawPast(this.picture)) return false;
     this.panel.axis.show(this.picture.marks);
     return true;
@@ -84,26 +117,35 @@ export class OwnPanel {
     return JSON.stringify([this.spec.kind, ...lines.map(({ label, unit }) => [label, unit])]);
   }
 
+  /** Other lines: they need another Panel if they are called differently. */
+  take(lines) {
+    if (this.shapeOf(lines) !== this.shape || lines.some(({ track }, i) => track && this.keys[i] && track !== this.keys[i])) return this.build(lines);
+    this.lines = lines.slice(0, this.lines.length);
+  }
+
   build(lines) {
     const { kind } = this.spec;
     // A heat map without rows is no picture.
     const isHeat = kind === "heat" && lines.length > 0;
     const drawn = lines.slice(0, isHeat ? ROWS_MAX : LINES_MAX);
+    // What stands for a line in its Panel: the track of the stream, or a key for which the picture of a window knows the values.
+    this.keys = drawn.map(({ track }) => track ?? {});
+    this.placeOf = new Map(this.keys.map((key, i) => [key, i]));
     const unit = drawn[0]?.unit ?? "";
     this.format = formatOf(unit);
     const series = drawn.map((line, i) => ({
       label: shorten(drawn.length === 1 ? "" : line.label),
       colour: i % COLOURS,
       dashed: i >= COLOURS,
-      // What stands for the line in its Panel; the picture knows its values.
-      track: { line: i },
+      track: this.keys[i],
       format: formatOf(line.unit),
+      gauge: line.gauge ?? true,
     }));
     this.lines = drawn;
     this.shape = this.shapeOf(lines);
     this.more = lines.length - drawn.length;
     const isStack = kind === "stack";
-    const scale = isStack ? { exact: () => this.picture.top } : { binary: isBinary(unit), signed: true };
+    const scale = isStack ? { exact: () => this.top } : { binary: isBinary(unit), signed: true };
     const plot = { style: isStack ? "stack" : "lines", scale, format: this.format, rows: 4 };
     const panel = new Panel({ title: titleOf(this.spec), series, plot, heat: isHeat, size: isHeat && drawn.length > 96 ? "many" : "tall", rows: { noun: "series", most: "highest" } });
     const hadFocus = this.tools.contains(document.activeElement) ? document.activeElement : null;
@@ -122,20 +164,18 @@ export class OwnPanel {
     const { from, to } = window;
     let tracks = this.lines.map(({ samples }) => {
       const track = new PastTrack(from, to);
-      samples.fill(track);
+      samples?.fill(track);
       return track;
     });
     const own = tracks;
     if (this.spec.kind === "stack") tracks = aligned(tracks, from, to);
     const most = this.spec.kind === "stack" ? highestSum(tracks) : Math.max(0, ...tracks.map((track) => track.extent()));
-    const top = roundUp(most * 1.02, isBinary(this.lines[0]?.unit));
-    if (this.panel.heat) this.panel.sayScale("0", this.format(top));
-    const trackOf = ({ line }) => tracks[line] ?? new PastTrack(from, to);
-    return { id, from, to, width, trackOf, ownOf: ({ line }) => own[line], top, marks: marksOf(from, to, width), isEmpty: own.every((track) => track.isEmpty) };
+    this.scaleTo(most);
+    const trackOf = (key) => tracks[this.placeOf.get(key)] ?? new PastTrack(from, to);
+    return { id, from, to, width, trackOf, ownOf: (key) => own[this.placeOf.get(key)], marks: marksOf(from, to, width), isEmpty: own.every((track) => track.isEmpty) };
   }
 
-  say({ isLoading, why, lines }) {
-    const isEmpty = !this.picture || this.picture.isEmpty;
+  say(isEmpty, { isLoading, why, lines }) {
     this.panel.say(!isEmpty ? "" : why ? "no answer" : isLoading ? "loading…" : "no data");
     const more = this.more > 0 ? `${this.more} more of ${lines.length} series are not drawn` : "";
     const text = [why, more].filter((part) => part).join(" · ");
@@ -149,14 +189,18 @@ export class OwnPanel {
     return { value: (key) => of(key)?.at(time) ?? NaN, range: (key) => of(key)?.rangeAt(time) ?? null };
   }
 
-  write(time, isLive) {
+  /** `streamed`: how the numbers of the stream are read, where it is drawn; `span` and `to`: its window. */
+  write(time, isLive, streamed, span, to) {
     if (!this.panel.shown) return;
-    const { value } = this.reader(time, isLive);
+    const isStreamed = this.liveLines && streamed;
+    const { value } = isStreamed ? streamed : this.reader(time, isLive);
+    if (isStreamed) this.panel.axis.showLive(span, to);
     this.panel.write(value);
     if (this.lines.length > 0) this.panel.describe(value);
   }
 
   close() {
+    this.live?.stop();
     this.host.detach(this.panel);
     this.root.remove();
   }

@@ -5,7 +5,7 @@ import { PatternLines } from "./own-lines.js";
 import { OwnPanel } from "./own-panel.js";
 import { NodesPast } from "./own-past.js";
 import { QueryLines, Turns } from "./own-query.js";
-import { spec as specOf, titleOf, whyNot } from "./own-spec.js";
+import { spec as specOf, splitPattern, titleOf, whyNot } from "./own-spec.js";
 import { element, loadStyle } from "./panel.js";
 import { IN_FLIGHT_MAX } from "./past.js";
 
@@ -20,7 +20,7 @@ const AGAIN_MS = 5_000;
 export class OwnPanels {
   /**
    * `node`: whose series a pattern without nodes means; null: those of all nodes. `host` has attach(panel) and detach(panel), changed():
-   * the address has to be written, and notice(text).
+   * the address has to be written, notice(text), and where the page has a stream, live: LivePatterns.
    */
   constructor(grid, node, signal, host) {
     this.grid = grid;
@@ -35,6 +35,8 @@ export class OwnPanels {
     this.numbersAt = -Infinity;
     this.againAt = -Infinity;
     this.drag = null;
+    this.stream = null;
+    this.shown = null;
     this.spoken = element("p", { classes: "visually-hidden", role: "status" });
     grid.before(this.spoken);
     signal.addEventListener("abort", () => this.close());
@@ -63,7 +65,9 @@ export class OwnPanels {
 
   build(spec) {
     const source = spec.query ? new QueryLines(spec.query, this.turns, this.signal, () => (this.isOld = true)) : new PatternLines(spec.match, this.node, this.past, this.signal);
-    const panel = new OwnPanel(spec, source, this.host, {
+    // What the stream brings is faster than what the server has stored.
+    const live = spec.match && !splitPattern(spec.match).hosts ? (this.host.live?.follow(spec.match) ?? null) : null;
+    const panel = new OwnPanel(spec, source, live, this.host, {
       kind: (kind) => this.change(panel, { kind }),
       wide: () => this.change(panel, { wide: !panel.spec.wide }),
       remove: () => this.remove(panel),
@@ -168,17 +172,20 @@ export class OwnPanels {
     this.spoken.textContent = text;
   }
 
-  /** Draws the window `shown`, which may end now; `time` is pointed at, NaN: nothing is. */
-  draw(shown, isLive, time, now) {
+  /** Draws the window `shown`, which may end now; `time` is pointed at, NaN: nothing is; `live`: {edge, tier, reader} of a stream. */
+  draw(shown, isLive, time, now, live = null) {
+    this.stream = isLive ? live : null;
+    this.shown = shown;
     const isOther = this.isOther(shown, isLive);
     if (isOther) this.window = { from: shown.from, to: shown.to, isLive };
     const isAgain = now - this.againAt >= AGAIN_MS;
     if (isAgain) this.againAt = now;
     let drawn = false;
-    if (isOther || this.isOld || isAgain || this.panels.some(({ panel, picture }) => panel.shown && !picture)) {
+    for (const panel of this.panels) if (this.isStreamed(panel) && panel.drawLive({ ...live, ms: now })) drawn = true;
+    if (isOther || this.isOld || isAgain || this.panels.some((own) => !this.isStreamed(own) && own.panel.shown && (!own.picture || own.panel.picture.stale))) {
       this.isOld = false;
       this.past.begin();
-      for (const panel of this.panels) if (panel.draw(this.window, shown.now)) drawn = true;
+      for (const panel of this.panels) if (!this.isStreamed(panel) && panel.draw(this.window, shown.now)) drawn = true;
       this.past.sweep();
       this.numbersAt = -Infinity;
     }
@@ -186,9 +193,16 @@ export class OwnPanels {
     return drawn;
   }
 
-  write(time, now = performance.now()) {
+  write(time, now = performance.now(), reader = this.stream?.reader) {
     this.numbersAt = now;
-    for (const panel of this.panels) panel.write(time, this.window?.isLive);
+    const { from, to } = this.shown ?? {};
+    for (const panel of this.panels) panel.write(time, this.window?.isLive, reader, to - from, to);
+  }
+
+  /** True where the stream is drawn. */
+  isStreamed({ live, spec }) {
+    // Areas need values at the same times, which series that came later do not have.
+    return live !== null && this.stream !== null && spec.kind !== "stack";
   }
 
   /** True when another window is to be shown: one that ends now moves on step by step. */
@@ -202,7 +216,7 @@ export class OwnPanels {
 
   /** For tests. */
   forTests() {
-    return this.panels.map(({ spec, panel, picture, lines }) => ({ ...spec, title: panel.title, why: panel.note.textContent, isEmpty: picture?.isEmpty ?? true, lines: lines.map(({ label, unit }, line) => ({ label, unit, values: picture?.ownOf({ line })?.given ?? 0 })), legend: panel.values.map(({ shown }) => shown) }));
+    return this.panels.map(({ spec, panel, picture, lines, keys, liveLines }) => ({ ...spec, title: panel.title, why: panel.note.textContent, isEmpty: liveLines ? liveLines.length === 0 : (picture?.isEmpty ?? true), lines: lines.map(({ label, unit }, line) => ({ label, unit, values: picture?.ownOf(keys[line])?.given ?? 0 })), isStreamed: liveLines !== null, legend: panel.values.map(({ shown }) => shown) }));
   }
 
   repaint() {

@@ -78,6 +78,15 @@ export class Line {
     if (this.stream || this.candidate) this.open();
   }
 
+  /** The series of a pattern are not wanted any more. */
+  drop(pattern) {
+    const named = this.wanted ? `${this.wanted}:${pattern}` : pattern;
+    const at = this.patterns.lastIndexOf(named);
+    if (at < 0) return;
+    this.patterns = this.patterns.toSpliced(at, 1);
+    if (this.stream || this.candidate) this.open();
+  }
+
   /** Closes the stream: a paused page costs the node nothing. */
   pause() {
     this.turn++;

@@ -257,6 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_a_thread_with_real_time_priority_starts_are_ordinary_ones() {
+        for policy in [Sched::Fifo(1), Sched::RoundRobin(1)] {
+            let placement = Placement { sched: Some(policy), ..Placement::default() };
+            let policy_of = || {
+                let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+                // Field 41 of proc_pid_stat(5), counted after the name.
+                stat.rsplit(") ").next().unwrap().split(' ').nth(38).unwrap().to_owned()
+            };
+            let policies = std::thread::spawn(move || {
+                placement.apply().map_err(|error| error.to_string())?;
+                Ok::<_, String>((policy_of(), std::thread::spawn(policy_of).join().unwrap()))
+            });
+            match policies.join().unwrap() {
+                Ok((own, started)) => {
+                    assert_ne!(own, "0", "{policy} is real time");
+                    assert_eq!(started, "0", "a thread that one with {policy} has started");
+                }
+                Err(refused) => khz_skip::skip(refused),
+            }
+        }
+    }
+
+    #[test]
     fn cpus_that_are_not_there_are_refused_with_those_that_are() {
         let placement = Placement { cpus: Some(CpuList(vec![CpuSet::MAX_CPU - 1])), ..Placement::default() };
         let error = std::thread::spawn(move || placement.apply().unwrap_err().to_string()).join().unwrap();

@@ -1,5 +1,4 @@
-//! A system call that no safe library offers: sched_setscheduler(2) for the calling thread. The only unsafe
-//! code of this crate.
+//! A system call that no safe library offers: sched_setscheduler(2) for the calling thread. It holds no other unsafe code.
 
 #![allow(unsafe_code, reason = "rustix has no sched_setscheduler")]
 
@@ -7,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::placement::Sched;
 
-/// Sets the policy of the calling thread.
+/// Sets the policy of the calling thread, and of no thread that it starts.
 pub(crate) fn set(policy: Sched) -> Result<(), Errno> {
     let (number, priority) = match policy {
         Sched::Other => (libc::SCHED_OTHER, 0),
@@ -17,6 +16,9 @@ pub(crate) fn set(policy: Sched) -> Result<(), Errno> {
         Sched::RoundRobin(priority) => (libc::SCHED_RR, priority),
     };
     let priority = libc::c_int::from(priority);
+    // Threads that it starts later get the default policy instead of a real-time one: one that waits for a slow file or for a name server
+    // must not run before everything else (sched(7), "Resetting scheduling policy for child processes").
+    let number = number | libc::SCHED_RESET_ON_FORK;
     // The raw system call, because musl's wrapper only returns ENOSYS. The kernel's sched_param is one int.
     // SAFETY: the kernel only reads the int behind the pointer, which lives until the call returns; 0 is the
     // calling thread.

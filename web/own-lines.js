@@ -21,6 +21,7 @@ export class PatternLines {
     this.pattern = nodes ? `${nodes}:${series}` : series;
     this.metric = series.replace(/\[.*$/s, "");
     this.series = NaN;
+    this.isNone = false;
     this.rateUnits = new Map();
     this.known = { id: null, lines: [] };
     this.liveKnown = { key: "", lines: [] };
@@ -35,7 +36,9 @@ export class PatternLines {
       ask(`khz/v1/catalog?${match(this.metric)}`, this.signal).catch(() => null),
     ]);
     for (const { name, rate_unit: unit } of catalogue?.metrics ?? []) this.rateUnits.set(name, unit);
-    this.series = newest?.nodes?.reduce((sum, { series }) => sum + series.length, 0) || SERIES_GUESS;
+    const count = newest?.nodes?.reduce((sum, { series }) => sum + series.length, 0);
+    this.isNone = count === 0;
+    this.series = count || SERIES_GUESS;
   }
 
   /** {id, lines, isLoading, why}; `id` is another one when the lines are. `now` is the server's time. */

@@ -78,7 +78,7 @@ export class OwnPanel {
     this.liveLines = lines;
     this.picture = null;
     if (this.panel.heat && ms - this.scaledAt >= SCALE_MS) this.scale(edge, tier, ms);
-    this.say(lines.length === 0, { isLoading: true, why: "", lines });
+    this.say(lines.length === 0, { isLoading: !this.source.isNone, why: "", lines });
     return this.panel.picture.draw(edge, tier, ms);
   }
 

@@ -186,7 +186,9 @@ export class NodeView {
   loadMore() {
     const load = async () => {
       const { NodeMore } = await import("./node-more.js");
-      if (!this.ended.signal.aborted) this.more = new NodeMore(this, this.asked);
+      if (this.ended.signal.aborted) return;
+      this.more = new NodeMore(this, this.asked);
+      this.writeAddress();
     };
     this.moreLoads ??= load().catch((error) => this.on.notice(`A part of this page cannot be loaded: ${error.message}. Reload the page.`));
     return this.moreLoads;

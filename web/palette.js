@@ -109,6 +109,9 @@ export class Palette {
       const at = this.chosen + by;
       // One step beyond an end leads to the other one.
       this.choose(Math.abs(by) === 1 ? (at + last + 1) % (last + 1) : Math.min(last, Math.max(0, at)));
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      this.root.close();
     } else if (event.key === "Enter") {
       event.preventDefault();
       // What is shown may still be what the text before has found.

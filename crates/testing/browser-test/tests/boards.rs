@@ -155,9 +155,13 @@ fn panels_of_ones_own_are_on_the_page_of_a_node_and_follow_its_time() {
         page.eval("document.querySelector('.own').scrollIntoView()").await;
         page.wait("both have values", "khz.own.every(p => !p.isEmpty)").await;
         assert_eq!(page.eval("khz.own.map(p => p.lines.length)").await, json!([1, 1]), "of this node alone");
-        // They are in the address that the page writes.
-        let hash = page.eval("location.hash").await;
-        assert!(hash.as_str().unwrap().ends_with("&p=l**load.1m&p=l*Sum*=sum(node_load1)"), "{hash}");
+        page.wait(
+            "they are in the address that the page writes",
+            "location.hash.endsWith('&p=l**load.1m&p=l*Sum*=sum(node_load1)')",
+        )
+        .await;
+        // The pattern comes with the rows of the page.
+        assert_eq!(page.eval("khz.own.map(p => p.isStreamed)").await, json!([true, false]));
         // Its time is theirs: around a moment that only one row knows.
         let (from, to) = (spike - 20, spike + 20);
         let url = format!("{url}&from={from}&to={to}");

@@ -92,7 +92,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             "the_rows_of_several_nodes_stay_apart_and_one_broken_answer_is_none",
             "(async () => {
                 const { RowsOfNodes } = await import('/own-past.js');
-                const part = (node, t) => JSON.stringify({ node, name: 'load.1m', instance: null, kind: 'gauge', unit: 'count', places: 2, type: 'unsigned', step: '1', rows: [[`${t}.0`, '1', '1'], [`${t + 1}.0`, '2', '2']] });
+                const part = (node, t) => JSON.stringify({ node, name: 'load.1m', instance: null, kind: 'gauge', unit: 'count', places: 2, type: 'unsigned', step: '1', rows: [[`${t.toFixed(1)}`, '1', '1'], [`${(t + 1).toFixed(1)}`, '2', '2']] });
                 const end = '{\"end\":{\"width\":null}}';
                 const rows = new RowsOfNodes([part('n1', 100), part('n\\\"2', 100.5), end].join('\\n'));
                 const error = (text) => { try { new RowsOfNodes(text); return ''; } catch (error) { return error.message; } };

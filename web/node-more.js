@@ -29,7 +29,7 @@ export class NodeMore {
     this.add.addEventListener("click", () => document.querySelector("#palette-open").click());
     this.open = element("button", { type: "button", classes: "boxed", text: "Open as a board", "data-palette": "Open these panels as a board" });
     this.open.addEventListener("click", () => on.go(`#view=board&${writePanels(this.elsewhere())}`));
-    const root = element("section", { classes: "own-group", "aria-label": "Panels of one's own" }, element("h2", { text: "Panels of one's own" }), this.grid, element("div", { classes: "own-buttons" }, this.add, this.open));
+    const root = element("section", { classes: "own-group", "aria-label": "Your panels" }, element("h2", { text: "Your panels" }), this.grid, element("div", { classes: "own-buttons" }, this.add, this.open));
     board.root.append(root);
     this.live = new LivePatterns(this.view, signal);
     this.own = new OwnPanels(this.grid, node, signal, {

@@ -13,6 +13,8 @@ import { Pointer } from "./pointer.js";
 import { TimeHands } from "./time-hands.js";
 import { TimeWindow } from "./time-window.js";
 
+/** Boards that cannot be listed are asked for again after this long. */
+const AGAIN_MS = 5_000;
 const BOARDS_PATH = "khz/v1/boards";
 const EMPTY = "This board has no panels. Type a pattern (net.rx_bytes[eth*], node[1-3]:load.1m) or a query in PromQL above, or press Ctrl-K and search.";
 
@@ -86,6 +88,7 @@ export class BoardView {
 
   close() {
     this.ended.abort();
+    clearTimeout(this.timer);
     this.seen.disconnect();
     this.resized.disconnect();
     document.body.removeAttribute("data-past");
@@ -119,6 +122,7 @@ export class BoardView {
     } catch (error) {
       if (this.ended.signal.aborted) return;
       [this.boards, this.problems] = [[], [{ text: `The boards of this server cannot be listed: ${error.message}` }]];
+      this.timer = setTimeout(() => this.askBoards(), AGAIN_MS);
     }
     if (this.name) this.showNamed();
     this.showState();
@@ -147,7 +151,6 @@ export class BoardView {
     const { length } = this.panels.specs;
     const isUnknown = this.name && this.boards && !this.boards.some(({ name }) => name === this.name);
     this.on.name(this.title || (length > 0 ? "Board" : "Boards"));
-    this.on.state(length > 0 ? "live" : "paused");
     this.problem.textContent = isUnknown ? `This server has no board called ${this.name}.` : "";
     this.empty.hidden = length > 0 || (this.name !== "" && !isUnknown);
     this.save.disabled = length === 0;
@@ -201,7 +204,17 @@ export class BoardView {
 
   draw(now) {
     const { past, shown } = this.time;
+    this.tellState();
     return this.panels.draw({ ...shown, now: this.now }, past === null, this.pointed, now);
+  }
+
+  /** Says if nothing comes any more: all panels that were asked for say why. */
+  tellState() {
+    const seen = this.panels.panels.filter(({ panel }) => panel.shown);
+    const why = seen.length > 0 && seen.every((own) => /^the server /.test(own.why)) ? seen[0].why : "";
+    if (why === this.toldWhy) return;
+    this.toldWhy = why;
+    this.on.state(why ? "waiting" : "live", why);
   }
 
   /** The time that is pointed at; NaN: nothing is. */

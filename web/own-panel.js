@@ -34,6 +34,7 @@ export class OwnPanel {
     this.shape = null;
     this.picture = null;
     this.liveLines = null;
+    this.why = "";
     this.scaledAt = -Infinity;
     this.top = 1;
     this.build([]);
@@ -176,6 +177,8 @@ export class OwnPanel {
   }
 
   say(isEmpty, { isLoading, why, lines }) {
+    /** Why there is no answer; "": there is one. */
+    this.why = why;
     this.panel.say(!isEmpty ? "" : why ? "no answer" : isLoading ? "loading…" : "no data");
     const more = this.more > 0 ? `${this.more} more of ${lines.length} series are not drawn` : "";
     const text = [why, more].filter((part) => part).join(" · ");

@@ -31,7 +31,7 @@ export function pageEntries(page) {
           view("Compare nodes", "up to eight nodes, with a line each", "#view=compare"),
         ]
       : [view("Live numbers", "this node, now", "#")]),
-    view("Boards", "pages of panels of one's own", "#view=board"),
+    view("Boards", "pages of panels that you choose", "#view=board"),
     view("Query", "PromQL over a time", "#query="),
     view("Alerts", "what fires, and since when", "#alerts="),
   ];

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::actions::Actions;
+use crate::boards::SavedBoards;
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
@@ -25,7 +26,6 @@ use crate::limits::{
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
-use crate::boards::SavedBoards;
 use crate::tour::Tour;
 use crate::versions::Versions;
 

@@ -33,8 +33,8 @@ use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
-    assets, boards, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
-    targets, tiles, tour,
+    assets, boards, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules,
+    stream, targets, tiles, tour,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.

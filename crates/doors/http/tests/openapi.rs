@@ -172,9 +172,12 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" | "/khz/v1/tour" | "/khz/v1/boards" => {
-            requests.push(get("?x=1", 400))
-        }
+        "/khz/v1/channels"
+        | "/khz/v1/rules"
+        | "/khz/v1/rules/score"
+        | "/khz/v1/actions"
+        | "/khz/v1/tour"
+        | "/khz/v1/boards" => requests.push(get("?x=1", 400)),
         "/khz/v1/actions/7/output" => {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);

@@ -81,7 +81,9 @@ fn text(path: &Path) -> Result<(String, String), String> {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_name) {
-        let rule = format!("its name may have {NAME_MAX} letters, digits, '-', '_' and '.', because it is in addresses");
+        let rule = format!(
+            "its name may have {NAME_MAX} letters, digits, '-', '_' and '.', because it is in addresses"
+        );
         return Err(wrong(rule));
     }
     let is_file = path.metadata().map_err(|error| wrong(format!("cannot be read: {error}")))?.is_file();
@@ -272,7 +274,10 @@ mod tests {
             ("title = 7\n", "d.toml:1:9: title takes text in quotes"),
             ("title = \"a\"\n", "d.toml:1:1: a board has at least one panel: [[panel]]"),
             ("panel = 1\n", "d.toml:1:9: panel takes tables: [[panel]]"),
-            ("[[panel]]\nkind = \"pie\"\nmatch = \"a.b\"\n", "d.toml:2:8: kind is \"line\", \"stack\" or \"heat\""),
+            (
+                "[[panel]]\nkind = \"pie\"\nmatch = \"a.b\"\n",
+                "d.toml:2:8: kind is \"line\", \"stack\" or \"heat\"",
+            ),
             ("[[panel]]\nwide = 1\n", "d.toml:2:8: wide takes true or false"),
             ("[[panel]]\ncolour = \"red\"\n", "d.toml:2:1: a board has no 'colour'"),
             ("[[panel]]\ntitle = \"a\"\n", "d.toml:1:1: a panel has either match or query"),

@@ -130,10 +130,18 @@ fn a_panel_is_dragged_by_its_handle_and_a_window_is_dragged_in_its_picture() {
         page.drag((x + w * 0.5, y + h / 2.0), (x + w * 0.75, y + h / 2.0)).await;
         page.wait("the time is in the address", "/from=.*to=/.test(location.hash)").await;
         page.wait("all have values of it", SETTLED).await;
-        page.wait("the bar says so", "/^Paused at/.test(document.querySelector('#own .timebar-text').textContent)").await;
+        page.wait(
+            "the bar says so",
+            "/^Paused at/.test(document.querySelector('#own .timebar-text').textContent)",
+        )
+        .await;
         // The numbers under the pointer are those of its time.
         page.point_at(x + w * 0.5, y + h * 0.5).await;
-        page.wait("the pointer is marked in all panels", "[...document.querySelectorAll('.own .cursor')].every(c => !c.hidden)").await;
+        page.wait(
+            "the pointer is marked in all panels",
+            "[...document.querySelectorAll('.own .cursor')].every(c => !c.hidden)",
+        )
+        .await;
         page.press("Home").await;
         page.wait("now is shown again", "!/from=/.test(location.hash)").await;
         assert_clean_console(&browser).await;
@@ -149,7 +157,8 @@ fn panels_of_ones_own_are_on_the_page_of_a_node_and_follow_its_time() {
         let (spike, ..) = cluster.past();
         let browser = Browser::start().await;
         browser.look(1280, 1100, Theme::Light).await;
-        let url = format!("{}#node=node3&rate=1&window=1min&p=l**load.1m&p=l*Sum*=sum(node_load1)", door.url());
+        let url =
+            format!("{}#node=node3&rate=1&window=1min&p=l**load.1m&p=l*Sum*=sum(node_load1)", door.url());
         let page = Page::open(&browser, &url).await;
         page.wait("both panels are there", "khz.own?.length === 2").await;
         page.eval("document.querySelector('.own').scrollIntoView()").await;
@@ -183,7 +192,8 @@ fn panels_of_ones_own_are_on_the_page_of_a_node_and_follow_its_time() {
         .await;
         // As a board, the panels are still about this node.
         page.eval("[...document.querySelectorAll('.own-group button')].find(b => b.textContent === 'Open as a board').click()").await;
-        page.wait("a board is shown", "khz.view === 'board' && khz.own?.[0]?.match === 'node3:load.1m'").await;
+        page.wait("a board is shown", "khz.view === 'board' && khz.own?.[0]?.match === 'node3:load.1m'")
+            .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
@@ -196,7 +206,11 @@ fn what_cannot_be_shown_says_why() {
         let browser = Browser::start().await;
         browser.look(1280, 1100, Theme::Light).await;
         let page = open_board(&browser, &door, "p=l**no.such_metric&p=l**=sum(").await;
-        page.wait("the query says what is wrong with it", "/parse error|expected|unclosed|unexpected/i.test(khz.own[1].why)").await;
+        page.wait(
+            "the query says what is wrong with it",
+            "/parse error|expected|unclosed|unexpected/i.test(khz.own[1].why)",
+        )
+        .await;
         page.wait(
             "a pattern of nothing says so",
             "/no answer|no data/.test(document.querySelector('.own:nth-child(1) .veil').textContent)",
@@ -210,9 +224,17 @@ fn what_cannot_be_shown_says_why() {
         browser.cdp("Input.insertText", json!({ "text": "load.5m" })).await;
         page.press("Enter").await;
         page.eval("document.querySelector('.own-form button').click()").await;
-        page.wait("it says why not", "/at most 24 panels/.test(document.querySelector('#notice').textContent)").await;
+        page.wait(
+            "it says why not",
+            "/at most 24 panels/.test(document.querySelector('#notice').textContent)",
+        )
+        .await;
         assert_eq!(page.number("khz.own.length").await, 24.0);
-        assert_eq!(page.eval("document.querySelector('#own input').value").await, json!("load.5m"), "nothing typed is lost");
+        assert_eq!(
+            page.eval("document.querySelector('#own input').value").await,
+            json!("load.5m"),
+            "nothing typed is lost"
+        );
         browser.close().await;
     });
 }
@@ -246,10 +268,18 @@ fn named_boards_are_listed_found_shown_and_changed_without_touching_the_file() {
         page.click("#boards").await;
         let links = "[...document.querySelectorAll('.own-boards a')].map(a => a.textContent)";
         page.wait("the boards are listed", &format!("{links}.join() === 'All disks,The load'")).await;
-        page.wait("the broken file is named", "/b.toml:1:9: not TOML/.test(document.querySelector('#own').textContent)").await;
+        page.wait(
+            "the broken file is named",
+            "/b.toml:1:9: not TOML/.test(document.querySelector('#own').textContent)",
+        )
+        .await;
         page.screenshot(&target_dir().join("screenshots/boards-1280-light.png")).await;
         page.click(".own-boards a").await;
-        page.wait("the board is shown", "/name=disks/.test(location.hash) && khz.own.length === 1 && !khz.own[0].isEmpty").await;
+        page.wait(
+            "the board is shown",
+            "/name=disks/.test(location.hash) && khz.own.length === 1 && !khz.own[0].isEmpty",
+        )
+        .await;
         assert_eq!(page.eval("document.querySelector('#node').textContent").await, json!("All disks"));
         assert_eq!(page.eval("[khz.own[0].kind, khz.own[0].wide]").await, json!(["stack", true]));
         // The palette finds them by title.
@@ -258,13 +288,22 @@ fn named_boards_are_listed_found_shown_and_changed_without_touching_the_file() {
         browser.cdp("Input.insertText", json!({ "text": "the load" })).await;
         page.wait("it is found", "document.querySelector('.palette li[data-kind=board]')").await;
         page.press("Enter").await;
-        page.wait("it is shown", "/name=load/.test(location.hash) && khz.own[0]?.query === 'node_load1'").await;
+        page.wait("it is shown", "/name=load/.test(location.hash) && khz.own[0]?.query === 'node_load1'")
+            .await;
         // A changed board is in the address alone.
         page.click(".own-width").await;
-        page.wait("the address has its panels", "!/name=/.test(location.hash) && /p=s\\*\\*=node_load1/.test(location.hash)").await;
+        page.wait(
+            "the address has its panels",
+            "!/name=/.test(location.hash) && /p=s\\*\\*=node_load1/.test(location.hash)",
+        )
+        .await;
         assert_clean_console(&browser).await;
         let page = open_board(&browser, &door, "name=nobody").await;
-        page.wait("an unknown one is called so", "/no board called nobody/.test(document.querySelector('#own').textContent)").await;
+        page.wait(
+            "an unknown one is called so",
+            "/no board called nobody/.test(document.querySelector('#own').textContent)",
+        )
+        .await;
         browser.close().await;
     });
 }
@@ -286,7 +325,8 @@ fn the_text_that_the_page_gives_for_a_file_is_read_by_khz() {
         let text = page.eval("document.querySelector('.own-file pre').textContent").await;
         let folder = std::env::temp_dir().join(format!("khz-browser-boards-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder is made");
-        std::fs::write(folder.join("my-disks.toml"), text.as_str().expect("a text")).expect("the file is written");
+        std::fs::write(folder.join("my-disks.toml"), text.as_str().expect("a text"))
+            .expect("the file is written");
         let shown = folder.display().to_string();
         let checked = std::process::Command::new(binary()).args(["config", "--boards", &shown]).output();
         let checked = checked.expect("khz runs");

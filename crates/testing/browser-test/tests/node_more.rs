@@ -30,7 +30,8 @@ fn disks_show_how_busy_and_how_slow_they_are_and_the_cpus_have_a_scale() {
             page.wait("the left half is painted", &painted).await;
             // One interface drops packets; of the others there is nothing to show.
             let errors = "khz.panels.filter(p => /errors and drops/.test(p.title)).map(p => [p.title, p.hidden]).sort().join(';')";
-            let expected = "eth0: errors and drops,false;ib0: errors and drops,true;lo: errors and drops,true";
+            let expected =
+                "eth0: errors and drops,false;ib0: errors and drops,true;lo: errors and drops,true";
             page.wait("only the panel with drops is there", &format!("{errors} === '{expected}'")).await;
             assert_clean_console(&browser).await;
             page.screenshot(&target_dir().join(format!("screenshots/node-more-{width}-light.png"))).await;
@@ -76,12 +77,17 @@ fn the_table_names_who_used_the_node_now_and_at_a_time_that_is_over() {
         page.wait("the table is there", "document.querySelector('.ranks')").await;
         page.eval("document.querySelector('.ranks').scrollIntoView()").await;
         page.wait("the program is named", &format!("{COMMANDS}.includes('yes')")).await;
-        page.wait("with its share of a CPU", "khz.ranks.rows.find(row => row.command === 'yes').cpu > 5").await;
+        page.wait("with its share of a CPU", "khz.ranks.rows.find(row => row.command === 'yes').cpu > 5")
+            .await;
         assert_eq!(page.eval("khz.ranks.at").await, "now");
         let when = page.number("khz.time.to").await;
         // Programs, and control groups, in the same table.
         choose(&page, "Programs").await;
-        page.wait("programs are summed up", "khz.ranks.kind === 'programs' && khz.ranks.rows.some(row => row.name === 'yes')").await;
+        page.wait(
+            "programs are summed up",
+            "khz.ranks.kind === 'programs' && khz.ranks.rows.some(row => row.name === 'yes')",
+        )
+        .await;
         page.wait("the address says so", "/top=programs.cpu/.test(location.hash)").await;
         choose(&page, "Control groups").await;
         page.wait(
@@ -92,17 +98,28 @@ fn the_table_names_who_used_the_node_now_and_at_a_time_that_is_over() {
         choose(&page, "Processes").await;
         // Sorted by memory, by the head of the column.
         page.eval("[...document.querySelectorAll('.ranks th button')].find(b => b.textContent === 'Memory').click()").await;
-        page.wait("it is sorted by memory", "khz.ranks.sort === 'memory' && /top=processes.memory/.test(location.hash)").await;
+        page.wait(
+            "it is sorted by memory",
+            "khz.ranks.sort === 'memory' && /top=processes.memory/.test(location.hash)",
+        )
+        .await;
         page.screenshot(&target_dir().join("screenshots/ranks-1280-light.png")).await;
         // The program ends; the table of then still names it.
         drop(burner);
-        page.eval("[...document.querySelectorAll('.ranks th button')].find(b => b.textContent === 'CPU').click()").await;
+        page.eval(
+            "[...document.querySelectorAll('.ranks th button')].find(b => b.textContent === 'CPU').click()",
+        )
+        .await;
         page.wait("it is gone", &format!("khz.ranks.rows.length > 0 && !{COMMANDS}.includes('yes')")).await;
         let url = format!("{}#rate=1&window=1min&from={}&to={when}", server.url(), when - 5.0);
         let page = Page::open(&browser, &url).await;
         page.wait("the table is there", "document.querySelector('.ranks')").await;
         page.eval("document.querySelector('.ranks').scrollIntoView()").await;
-        page.wait("the program is named", &format!("khz.ranks?.at?.startsWith('at ') && {COMMANDS}.includes('yes')")).await;
+        page.wait(
+            "the program is named",
+            &format!("khz.ranks?.at?.startsWith('at ') && {COMMANDS}.includes('yes')"),
+        )
+        .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });

@@ -1,9 +1,10 @@
 // The lines of a pattern over a time: what the server has stored of its series, counters as rates. It refuses to draw.
 
-import { ask } from "./ask.js";
+import { ask, askLines } from "./ask.js";
 import { Gauge, Rate } from "./feeds.js";
 import { byName } from "./hostlist.js";
 import { splitPattern } from "./own-spec.js";
+import { RowsOfNodes } from "./own-past.js";
 import { PastTable, Samples } from "./past-rows.js";
 
 /** Series of a panel: more cannot be told apart, and would be much to ask for each time. */
@@ -22,6 +23,7 @@ export class PatternLines {
     this.metric = series.replace(/\[.*$/s, "");
     this.series = NaN;
     this.isNone = false;
+    this.beginning = 0;
     this.rateUnits = new Map();
     this.known = { id: null, lines: [] };
     this.liveKnown = { key: "", lines: [] };
@@ -38,7 +40,16 @@ export class PatternLines {
     for (const { name, rate_unit: unit } of catalogue?.metrics ?? []) this.rateUnits.set(name, unit);
     const count = newest?.nodes?.reduce((sum, { series }) => sum + series.length, 0);
     this.isNone = count === 0;
+    if (!(count > SERIES_MAX)) this.beginning = await this.since().catch(() => 0);
     this.series = count || SERIES_GUESS;
+  }
+
+  /** When what is kept of these series begins: the server refuses to answer about a time before all that it has. */
+  async since() {
+    const query = new URLSearchParams({ match: this.pattern, from: "0", points: "1" });
+    const { ofNode } = new RowsOfNodes(await askLines(`khz/v1/range?${query}`, this.signal));
+    const since = Math.min(...[...ofNode.values()].map((rows) => rows.since));
+    return Number.isFinite(since) ? since : 0;
   }
 
   /** {id, lines, isLoading, why}; `id` is another one when the lines are. `now` is the server's time. */
@@ -48,7 +59,7 @@ export class PatternLines {
       const why = `${this.series} series are more than a panel takes (${SERIES_MAX}): choose some of them, or ask in PromQL with topk or sum`;
       return { id: "", lines: [], isLoading: false, why };
     }
-    const got = this.past.ask({ names: [this.pattern], series: this.series }, from, to, now);
+    const got = this.past.askSince(this.beginning, { names: [this.pattern], series: this.series }, from, to, now);
     if (this.known.id !== got.id) this.known = { id: got.id, lines: this.linesOf(got.answers) };
     return { id: got.id, lines: this.known.lines, isLoading: got.isLoading, why: got.why };
   }

@@ -10,8 +10,12 @@ const NODE = /^\{"node":("(?:[^"\\]|\\.)*")/;
 export class NodesPast extends Past {
   constructor(changed) {
     super(null, changed);
-    // Nobody says when the data of several nodes begin: what is asked for from before is answered with nothing.
-    this.beginning = 0;
+  }
+
+  /** As in Past; `beginning`: before this time there is nothing of these series. */
+  askSince(beginning, need, from, to, now) {
+    this.beginning = beginning;
+    return this.ask(need, from, to, now);
   }
 
   read(text) {

@@ -6,7 +6,6 @@ import { ClusterView } from "./cluster-view.js";
 import { byName } from "./hostlist.js";
 import { NodeGroups } from "./node-groups.js";
 import { NodeView } from "./node-view.js";
-import { hearPalette } from "./open-palette.js";
 import { visible } from "./panel.js";
 import { readColours } from "./theme-colours.js";
 
@@ -51,7 +50,13 @@ window.addEventListener("khz-theme", () => {
 // The address that a demo prints.
 if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
 window.addEventListener("hashchange", route);
-hearPalette(find("#palette-open"), () => ({ names, several, groups: groups.list.map(({ name }) => name), go, notice: showNotice, addPanel: (spec) => view?.addOwn?.(spec) ?? false }), showNotice);
+find("#palette-open").addEventListener("click", openPalette);
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || event.defaultPrevented || event.altKey || event.shiftKey) return;
+  if (!event.ctrlKey && !event.metaKey && event.target.closest("input, textarea, select, dialog")) return;
+  event.preventDefault();
+  openPalette();
+});
 for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();
@@ -122,6 +127,16 @@ async function routeLazy(name, asked) {
   if (view || lazy !== name || !isAsked(name, now)) return;
   const on = { name: showName, address: setAddress, step: stepAddress, state: showState, notice: showNotice, open: openNode, go, groups, counts: (counts) => alertCount.show(counts) };
   view = LAZY[name].make(module, find(LAZY[name].place ?? `#${name}`), now, on);
+}
+
+/** The search over everything; its modules come then. */
+async function openPalette() {
+  try {
+    const { Palette } = await import("./palette.js");
+    await Palette.open({ names, several, groups: groups.list.map(({ name }) => name), go, notice: showNotice, addPanel: (spec) => view?.addOwn?.(spec) ?? false });
+  } catch (error) {
+    showNotice(`The search cannot be loaded: ${error.message}. Reload the page.`);
+  }
 }
 
 /** Shows the parts of one view and hides those of others. */

@@ -6,7 +6,8 @@ import { MoreTable } from "./node-more-table.js";
 import { LivePatterns } from "./own-live.js";
 import { OwnPanels } from "./own-panels.js";
 import { readPanels, spec, splitPattern, writePanels } from "./own-spec.js";
-import { element, loadStyle } from "./panel.js";
+import { loadStyle } from "./own-style.js";
+import { element } from "./panel.js";
 
 export class NodeMore {
   /** `view`: the NodeView, whose time, pointer and line are shared; `asked`: what the address asks for. */

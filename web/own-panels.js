@@ -6,7 +6,8 @@ import { OwnPanel } from "./own-panel.js";
 import { NodesPast } from "./own-past.js";
 import { QueryLines, Turns } from "./own-query.js";
 import { spec as specOf, splitPattern, titleOf, whyNot } from "./own-spec.js";
-import { element, loadStyle } from "./panel.js";
+import { loadStyle } from "./own-style.js";
+import { element } from "./panel.js";
 import { IN_FLIGHT_MAX } from "./past.js";
 
 /** Numbers change this often. */

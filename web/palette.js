@@ -2,7 +2,8 @@
 // refuses to know views: the page says what choosing does.
 
 import { specOf } from "./own-spec.js";
-import { element, loadStyle } from "./panel.js";
+import { loadStyle } from "./own-style.js";
+import { element } from "./panel.js";
 import { pageEntries, serverEntries, typedEntry } from "./palette-names.js";
 import { Search } from "./palette-rank.js";
 

@@ -20,14 +20,6 @@ export function element(tag, { classes = "", text, ...attributes } = {}, ...chil
   return node;
 }
 
-/** Loads a style sheet of parts that most readers never open; resolves when it holds. */
-export function loadStyle(href) {
-  const known = document.querySelector(`link[href="${href}"]`);
-  const style = known ?? element("link", { rel: "stylesheet", href });
-  if (!known) document.head.append(style);
-  return style.sheet ? Promise.resolve() : new Promise((then) => ["load", "error"].forEach((name) => style.addEventListener(name, then, { once: true })));
-}
-
 export class Panel {
   /**
    * `title`; `series`: [{label, track, colour, dashed, format}] in drawing order; `plot` as for Plot, or `heat: true`, whose `rows` are

@@ -85,13 +85,14 @@ fn files() -> Vec<String> {
 }
 
 /// The modules of views that most readers never open: how the names of each view's begin.
-const LATER: [(&str, &[&str]); 8] = [
+const LATER: [(&str, &[&str]); 9] = [
     ("queries", &["query-"]),
     ("alerts", &["alerts-", "alert-detail", "alert-list", "alert-rows"]),
     ("the waterfall", &["waterfall-"]),
     ("lines and sums", &["compare-", "sums-", "correlation", "measure-queries", "range-panels"]),
     ("a demo's tour", &["tour."]),
     ("the palette", &["palette"]),
+    ("boards", &["own-board", "own-file", "own-time"]),
     ("panels of one's own", &["own-", "own."]),
     ("more of a node", &["node-more"]),
 ];

@@ -100,7 +100,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             })()",
             json!([
                 ["n1", "n\"2"],
-                [[100, 101], [100, 101.5]],
+                [[100, 101], [100.5, 101.5]],
                 true,
                 "the answer broke off",
                 "no room",

@@ -32,7 +32,8 @@ impl Axe {
         if !script.is_file() {
             install(&folder)?;
         }
-        let script = std::fs::read_to_string(&script).map_err(|error| format!("{}: {error}", script.display()))?;
+        let script =
+            std::fs::read_to_string(&script).map_err(|error| format!("{}: {error}", script.display()))?;
         Ok(Axe { script })
     }
 
@@ -46,7 +47,9 @@ impl Axe {
             ))
             .await;
         match found {
-            Value::Array(lines) => lines.iter().map(|line| line.as_str().unwrap_or_default().replace('\n', " ")).collect(),
+            Value::Array(lines) => {
+                lines.iter().map(|line| line.as_str().unwrap_or_default().replace('\n', " ")).collect()
+            }
             other => panic!("axe-core answers {other}"),
         }
     }

@@ -74,7 +74,9 @@ pub fn program() -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    PROGRAMS.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
+    PROGRAMS
+        .iter()
+        .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
 }
 
 /// A running Firefox; [`Firefox::close`] ends it and removes its profile.
@@ -94,7 +96,14 @@ impl Firefox {
         std::fs::create_dir_all(&profile).expect("a folder for the profile");
         std::fs::write(profile.join("user.js"), PREFERENCES).expect("the preferences");
         let child = Command::new(program)
-            .args(["--headless", "--marionette", "--remote-allow-system-access", "--no-remote", "--new-instance", "--profile"])
+            .args([
+                "--headless",
+                "--marionette",
+                "--remote-allow-system-access",
+                "--no-remote",
+                "--new-instance",
+                "--profile",
+            ])
             .arg(&profile)
             .env("MOZ_HEADLESS", "1")
             .env("MOZ_CRASHREPORTER_DISABLE", "1")
@@ -151,7 +160,10 @@ impl Firefox {
         let said = std::fs::read(self.profile.join(SAID)).unwrap_or_default();
         let new = String::from_utf8_lossy(&said[self.heard.min(said.len())..]).into_owned();
         self.heard = said.len();
-        let is_wrong = |line: &&str| ["console.error:", "console.warn:", "console.assert:"].iter().any(|level| line.starts_with(level)) && !line.contains(OWN);
+        let is_wrong = |line: &&str| {
+            ["console.error:", "console.warn:", "console.assert:"].iter().any(|level| line.starts_with(level))
+                && !line.contains(OWN)
+        };
         let mut errors: Vec<String> = new.lines().filter(is_wrong).map(str::to_owned).collect();
         let script = "
             const thrown = Services.console.getMessageArray()
@@ -159,7 +171,8 @@ impl Firefox {
                 .map((error) => `${error.sourceName}:${error.lineNumber}: ${error.errorMessage}`);
             Services.console.reset();
             return thrown;";
-        let thrown: Vec<String> = serde_json::from_value(self.chrome(script).await).expect("a list of errors");
+        let thrown: Vec<String> =
+            serde_json::from_value(self.chrome(script).await).expect("a list of errors");
         errors.extend(thrown);
         errors
     }
@@ -187,7 +200,8 @@ impl Firefox {
     /// Runs a script with the rights of the browser.
     async fn chrome(&mut self, script: &str) -> Value {
         self.command("Marionette:SetContext", json!({ "value": "chrome" })).await;
-        let mut answer = self.command("WebDriver:ExecuteScript", json!({ "script": script, "args": [] })).await;
+        let mut answer =
+            self.command("WebDriver:ExecuteScript", json!({ "script": script, "args": [] })).await;
         self.command("Marionette:SetContext", json!({ "value": "content" })).await;
         answer["value"].take()
     }

@@ -14,19 +14,40 @@ use khz_http::NodeGroup;
 use serde_json::{Value, json};
 
 /// The views of a cluster: their addresses, and when they are shown.
-const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
+const OF_A_CLUSTER: [(&str, &str, &str); 8] = [
     ("cluster", "mark=memory", "khz.view === 'cluster' && khz.known > khz.shown / 2 && khz.repaints > 1"),
-    ("waterfall", "view=waterfall&measure=load&rate=10", "khz.waterfall?.known > 0 && khz.waterfall.copies > 20"),
-    ("compare", "view=compare&nodes=node[01-03]&correlation=1", "khz.ranges?.rounds > 0 && document.querySelector('.correlations')"),
+    (
+        "waterfall",
+        "view=waterfall&measure=load&rate=10",
+        "khz.waterfall?.known > 0 && khz.waterfall.copies > 20",
+    ),
+    (
+        "compare",
+        "view=compare&nodes=node[01-03]&correlation=1",
+        "khz.ranges?.rounds > 0 && document.querySelector('.correlations')",
+    ),
     ("compare-empty", "view=compare", "!document.querySelector('.compare-empty').hidden"),
     ("sums", "view=sums&measure=load", "khz.ranges?.rounds > 0 && khz.ranges.panels[2].lines.length === 1"),
-    ("node", "node=node02&rate=10&window=10s", "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time"),
+    (
+        "node",
+        "node=node02&rate=10&window=10s&p=h**load.*",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time && khz.ranks && document.querySelector('.signal') && khz.own.length === 1",
+    ),
+    (
+        "board",
+        "view=board&p=l**node[01-02]:load.1m&p=sw**=node_load1",
+        "khz.own?.length === 2 && khz.own.every(p => !p.isEmpty)",
+    ),
     ("down", "node=node03", "khz.view === 'node' && khz.state === 'down' && khz.time"),
 ];
 
 /// The views of a single node. The last one is opened in the view before it.
 const OF_A_NODE: [(&str, &str, &str); 5] = [
-    ("alone", "rate=10&window=10s", "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time"),
+    (
+        "alone",
+        "rate=10&window=10s",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time && khz.ranks && document.querySelector('.signal')",
+    ),
     ("query", "query=sort_desc(rate(node_cpu_seconds_total[10s]))&range=5m", "khz.query?.state === 'shown'"),
     ("query-wrong", "query=up%20%2B", "khz.query?.state === 'failed'"),
     ("alerts", "alerts=", "khz.alerts?.state === 'shown'"),
@@ -44,7 +65,8 @@ fn cluster() -> (Cluster, OpenDoor) {
 
 /// Opens a view and waits until it is shown.
 async fn opened<'b>(browser: &'b Browser, url: &str, hash: &str, is_shown: &str) -> Page<'b> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
     let past = format!("rate=1&window=1min&from={}", now.as_secs() - 5);
     let hash = if hash.is_empty() { &past } else { hash };
     let page = Page::open_bare(browser, &format!("{url}#{hash}")).await;
@@ -63,14 +85,20 @@ fn axe_finds_nothing_on_any_view() {
         let server = Server::start().await;
         let browser = Browser::start().await;
         let mut found = Vec::new();
-        for (width, height, theme) in [(1280, 900, Theme::Light), (390, 844, Theme::Dark), (1280, 900, Theme::Dark)] {
+        for (width, height, theme) in
+            [(1280, 900, Theme::Light), (390, 844, Theme::Dark), (1280, 900, Theme::Dark)]
+        {
             browser.look(width, height, theme).await;
-            let of = |url: String, views: &[(&'static str, &'static str, &'static str)]| views.iter().map(|view| (url.clone(), *view)).collect::<Vec<_>>();
+            let of = |url: String, views: &[(&'static str, &'static str, &'static str)]| {
+                views.iter().map(|view| (url.clone(), *view)).collect::<Vec<_>>()
+            };
             let views = [of(door.url(), &OF_A_CLUSTER), of(server.url().to_owned(), &OF_A_NODE)].concat();
             for (url, (name, hash, is_shown)) in views {
                 let page = opened(&browser, &url, hash, is_shown).await;
                 let lines = axe.findings(&page).await;
-                found.extend(lines.into_iter().map(|line| format!("{name} {width} {}: {line}", theme.as_str())));
+                found.extend(
+                    lines.into_iter().map(|line| format!("{name} {width} {}: {line}", theme.as_str())),
+                );
                 if name == "alone" {
                     found.extend(in_dialogs(&axe, &page).await);
                 }
@@ -84,7 +112,7 @@ fn axe_finds_nothing_on_any_view() {
 /// The same with each dialog open.
 async fn in_dialogs(axe: &Axe, page: &Page<'_>) -> Vec<String> {
     let mut found = Vec::new();
-    for (key, dialog) in [("?", "#keys"), ("s", ".save")] {
+    for (key, dialog) in [("?", "#keys"), ("s", ".save"), ("k", ".palette")] {
         page.eval("document.activeElement?.blur()").await;
         page.press(key).await;
         page.wait("it is open", &format!("document.querySelector('{dialog}')?.open")).await;
@@ -111,7 +139,9 @@ fn the_keyboard_reaches_everything_that_can_be_pressed() {
                 let mut reached = std::collections::BTreeSet::new();
                 for _ in 0..count + 20 {
                     page.press_tab().await;
-                    if let Value::String(mark) = page.eval("document.activeElement?.dataset.mark ?? null").await {
+                    if let Value::String(mark) =
+                        page.eval("document.activeElement?.dataset.mark ?? null").await
+                    {
                         reached.insert(mark);
                     }
                 }
@@ -128,10 +158,11 @@ fn the_keyboard_reaches_everything_that_can_be_pressed() {
     });
 }
 
-/// Marks everything that can be pressed or has keys of its own, and lists the marks.
+/// Marks everything that can be pressed or has keys of its own, and lists the marks. Of a toolbar Tab reaches one thing, and arrow keys
+/// the others.
 fn marked() -> String {
     "(() => { const all = [...document.querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex=\"0\"]')] \
-     .filter((e) => e.offsetWidth > 0 && !e.disabled && getComputedStyle(e).visibility !== 'hidden'); \
+     .filter((e) => e.offsetWidth > 0 && !e.disabled && getComputedStyle(e).visibility !== 'hidden' && !(e.tabIndex < 0 && e.closest('[role=toolbar]'))); \
      return all.map((e, at) => (e.dataset.mark = `mark${at}`)); })()"
         .to_owned()
 }

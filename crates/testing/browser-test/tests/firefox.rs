@@ -13,21 +13,59 @@ use khz_http::NodeGroup;
 use serde_json::json;
 
 /// A view: its name, its address, when it is shown, and what it says then.
-const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
+const OF_A_CLUSTER: [(&str, &str, &str); 9] = [
     ("cluster", "", "khz.view === 'cluster' && khz.known > khz.shown / 2 && khz.repaints > 1"),
-    ("waterfall", "view=waterfall&measure=load&rate=10", "khz.waterfall?.known > 0 && khz.waterfall.copies > 20"),
-    ("compare", "view=compare&nodes=node[01-03]", "khz.ranges?.rounds > 0 && khz.ranges.panels[0].lines.length === 3"),
+    (
+        "waterfall",
+        "view=waterfall&measure=load&rate=10",
+        "khz.waterfall?.known > 0 && khz.waterfall.copies > 20",
+    ),
+    (
+        "compare",
+        "view=compare&nodes=node[01-03]",
+        "khz.ranges?.rounds > 0 && khz.ranges.panels[0].lines.length === 3",
+    ),
     ("compare-empty", "view=compare", "!document.querySelector('.compare-empty').hidden"),
-    ("sums", "view=sums&measure=load", "khz.ranges?.rounds > 0 && khz.ranges.panels[2].lines[0].shown === '64'"),
-    ("node", "node=node02&rate=10&window=10s", "khz.view === 'node' && khz.state === 'live' && khz.rows > 2 && khz.framesDrawn > 3 && khz.time"),
-    ("node-past", "node=node02&rate=1&window=1min&from=-", "khz.time?.isPast && !khz.time.isLoading && khz.time.panels['All CPUs'] && !khz.time.panels['All CPUs'].isEmpty"),
+    (
+        "sums",
+        "view=sums&measure=load",
+        "khz.ranges?.rounds > 0 && khz.ranges.panels[2].lines[0].shown === '64'",
+    ),
+    (
+        "node",
+        "node=node02&rate=10&window=10s",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 2 && khz.framesDrawn > 3 && khz.time",
+    ),
+    (
+        "node-more",
+        "node=node02&rate=10&window=10s&p=l**load.1m",
+        "khz.ranks && khz.own?.[0]?.isStreamed && document.querySelector('.signal') && document.querySelector('#events').textContent",
+    ),
+    (
+        "board",
+        "view=board&p=l**node[01-02]:load.1m&p=h**=node_load1",
+        "khz.own?.length === 2 && khz.own.every(p => !p.isEmpty)",
+    ),
+    (
+        "node-past",
+        "node=node02&rate=1&window=1min&from=-",
+        "khz.time?.isPast && !khz.time.isLoading && khz.time.panels['All CPUs'] && !khz.time.panels['All CPUs'].isEmpty",
+    ),
 ];
 
 const OF_A_NODE: [(&str, &str, &str); 5] = [
-    ("alone", "rate=10&window=10s", "khz.view === 'node' && khz.state === 'live' && khz.rows > 2 && khz.framesDrawn > 3 && khz.time"),
+    (
+        "alone",
+        "rate=10&window=10s",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 2 && khz.framesDrawn > 3 && khz.time",
+    ),
     ("query", "query=up&range=5m", "khz.query?.state === 'shown' && khz.query.series === 1"),
     ("query-empty", "query=", "khz.query?.state === 'idle' && document.activeElement.id === 'question'"),
-    ("query-wrong", "query=up%20%2B", "khz.query?.state === 'failed' && document.querySelector('.query-problem').textContent.includes('error')"),
+    (
+        "query-wrong",
+        "query=up%20%2B",
+        "khz.query?.state === 'failed' && document.querySelector('.query-problem').textContent.includes('error')",
+    ),
     ("alerts", "alerts=", "khz.alerts?.state === 'shown' && !document.querySelector('.alerts-none').hidden"),
 ];
 
@@ -40,7 +78,9 @@ fn every_view_of_a_cluster_opens_in_firefox() {
         let cluster = Cluster::new(64);
         cluster.names().iter().for_each(|node| cluster.set_down(node.as_str(), false));
         let groups = [NodeGroup { name: "rack1".into(), nodes: "node[01-08]".into() }];
-        let door = OpenDoor::open_with(&cluster, SocketAddr::from(([127, 0, 0, 1], 0)), |door| door.groups = groups.into());
+        let door = OpenDoor::open_with(&cluster, SocketAddr::from(([127, 0, 0, 1], 0)), |door| {
+            door.groups = groups.into()
+        });
         let mut firefox = Firefox::start(&program).await;
         for theme in [Theme::Light, Theme::Dark] {
             firefox.look(1280, 900, theme).await;
@@ -73,7 +113,8 @@ fn every_view_of_a_node_opens_in_firefox_and_what_is_empty_says_so() {
 
 /// A window of the last two minutes, in place of "-".
 fn dated(hash: &str) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
     hash.replace("from=-", &format!("from={}&to={}", now.as_secs() - 130, now.as_secs() - 10))
 }
 
@@ -81,7 +122,8 @@ fn dated(hash: &str) -> String {
 async fn see(firefox: &mut Firefox, url: &str, is_shown: &str, name: &str, theme: Theme) {
     firefox.open(url).await;
     firefox.wait(name, &format!("window.khz && ({is_shown})")).await;
-    let brightness = firefox.eval("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]").await;
+    let brightness =
+        firefox.eval("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]").await;
     assert_eq!(brightness.as_f64().expect("a number") < 128.0, theme == Theme::Dark, "{name}");
     let wide = firefox.eval("document.documentElement.scrollWidth <= innerWidth").await;
     assert_eq!(wide, json!(true), "{name} is wider than the window");
@@ -94,7 +136,11 @@ async fn see(firefox: &mut Firefox, url: &str, is_shown: &str, name: &str, theme
 async fn assert_a_node_opens_and_closes(firefox: &mut Firefox, door: &OpenDoor) {
     firefox.open(&door.url()).await;
     firefox.wait("tiles have numbers", "window.khz?.known > 0").await;
-    let press = |key: &str| format!("document.querySelector('.tiles canvas').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true, cancelable: true }}))");
+    let press = |key: &str| {
+        format!(
+            "document.querySelector('.tiles canvas').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true, cancelable: true }}))"
+        )
+    };
     firefox.eval(&press("Home")).await;
     firefox.eval(&press("Enter")).await;
     firefox.wait("the node is opened", "khz.view === 'node' && khz.rows > 1 && khz.time").await;
@@ -114,7 +160,9 @@ fn the_check_of_firefox_finds_errors() {
         let server = Server::start().await;
         let mut firefox = Firefox::start(&program).await;
         firefox.open(server.url()).await;
-        firefox.eval("(console.error('heard'), setTimeout(() => { throw new Error('thrown'); }), true)").await;
+        firefox
+            .eval("(console.error('heard'), setTimeout(() => { throw new Error('thrown'); }), true)")
+            .await;
         firefox.wait("the timer has ended", "new Promise((done) => setTimeout(() => done(true), 50))").await;
         let errors = firefox.console_errors().await;
         assert!(errors.iter().any(|error| error.contains("heard")), "{errors:?}");

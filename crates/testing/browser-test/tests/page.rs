@@ -46,7 +46,10 @@ fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_arrived() {
         let order = "[performance.getEntriesByName('khz-picture')[0].startTime, \
                      ...['node-past', 'overview', 'alert-count'].map(name => performance.getEntriesByType('resource').find(r => r.name.endsWith(`/${name}.js`))?.startTime ?? 1e9)]";
         let order: Vec<f64> = serde_json::from_value(page.eval(order).await).expect("times");
-        assert!(order[1..].iter().all(|start| *start >= order[0]), "the first picture waits for nothing else: {order:?}");
+        assert!(
+            order[1..].iter().all(|start| *start >= order[0]),
+            "the first picture waits for nothing else: {order:?}"
+        );
         let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
                       .every(r => r.encodedBodySize < r.decodedBodySize)";
         assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all files come compressed");
@@ -88,7 +91,11 @@ fn how_long_the_first_picture_takes_over_a_slow_line() {
                     let page = Page::open_bare(&browser, &url).await;
                     page.wait("there is a picture", "window.pictureAt").await;
                     times.push(page.number("pictureAt").await.round());
-                    println!("  {view}: {:?} ms, {} bytes of files by then", times.last(), page.number(all).await);
+                    println!(
+                        "  {view}: {:?} ms, {} bytes of files by then",
+                        times.last(),
+                        page.number(all).await
+                    );
                 }
                 times.sort_by(f64::total_cmp);
                 println!("{view} over {line:?}: median {} ms of {times:?}", times[times.len() / 2]);
@@ -342,7 +349,7 @@ fn cpus_whose_counters_do_not_move_are_unknown_and_never_busy() {
         let legend = |title: &str| {
             format!("document.querySelector('.panel[aria-label=\"{title}\"] .legend').textContent")
         };
-        assert_eq!(page.eval(&legend("Each of 64 CPUs")).await, "mean –busiest –");
+        assert_eq!(page.eval(&legend("Each of 64 CPUs")).await, "0 %100 %mean –busiest –");
         assert!(page.eval(&legend("All CPUs")).await.as_str().unwrap().ends_with("busy –"));
         let painted = "(() => { const c = document.querySelector('.panel.heat .trace'); \
             return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter(b => b > 0).length; })()";

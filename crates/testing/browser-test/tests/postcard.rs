@@ -21,7 +21,9 @@ impl Saved {
     async fn of(browser: &Browser, name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("khz-postcard-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        browser.cdp("Browser.setDownloadBehavior", json!({ "behavior": "allow", "downloadPath": folder })).await;
+        browser
+            .cdp("Browser.setDownloadBehavior", json!({ "behavior": "allow", "downloadPath": folder }))
+            .await;
         Saved(folder)
     }
 
@@ -81,7 +83,11 @@ async fn assert_files(page: &Page<'_>, base: &Path, table: &str, name: &str, lin
             json!(svg)
         ))
         .await;
-    assert_eq!(json!([f64::from(side(16)) / 2.0, f64::from(side(20)) / 2.0]), json!([size[0].as_f64(), size[1].as_f64()]), "{name}: twice the pixels");
+    assert_eq!(
+        json!([f64::from(side(16)) / 2.0, f64::from(side(20)) / 2.0]),
+        json!([size[0].as_f64(), size[1].as_f64()]),
+        "{name}: twice the pixels"
+    );
     assert!(size[2].as_str().is_some_and(|about| about.contains(link)), "{name}: {size}");
     assert_eq!(size[3], 0, "{name}");
     assert!(table.starts_with("# ") && table.contains(&format!("# {link}")), "{name}: {table:.600}");
@@ -90,7 +96,11 @@ async fn assert_files(page: &Page<'_>, base: &Path, table: &str, name: &str, lin
     }
     let recording = read("khzt");
     assert!(recording.starts_with(b"khzT"), "{name}");
-    let export = Command::new(binary()).arg("export").arg(base.with_extension_kept("khzt")).output().expect("khz runs");
+    let export = Command::new(binary())
+        .arg("export")
+        .arg(base.with_extension_kept("khzt"))
+        .output()
+        .expect("khz runs");
     assert!(export.status.success(), "{name}: {}", String::from_utf8_lossy(&export.stderr));
     assert!(String::from_utf8_lossy(&export.stdout).lines().count() > 1, "{name}: the recording has rows");
     let inside = format!("\"link\":{}", json!(link));
@@ -129,7 +139,11 @@ fn a_node_is_saved_as_it_is_seen_now_and_in_the_past() {
         assert!(link.contains("rate=10&window=10s&from=") && link.contains("&to="), "of this moment: {link}");
         assert_files(&page, &base, &table, "node-now", &format!("http{link}")).await;
         let rows = lines(&table);
-        assert!(rows[0].contains("All CPUs: user [%]") && rows[0].contains("Memory: used [bytes]"), "{}", rows[0]);
+        assert!(
+            rows[0].contains("All CPUs: user [%]") && rows[0].contains("Memory: used [bytes]"),
+            "{}",
+            rows[0]
+        );
         assert!(rows.len() > 20, "{} rows", rows.len());
         assert!(rows[1..].iter().all(|row| row.starts_with("20")), "{:?}", &rows[..2]);
         // Of a curve that has no value at a time there is an empty cell.
@@ -156,21 +170,53 @@ fn tiles_waterfall_comparison_sums_and_queries_are_saved() {
             browser.look(1280, 900, theme).await;
             let saved = Saved::of(&browser, theme.as_str()).await;
             for (name, hash, is_shown, header, least) in [
-                ("cluster", "metric=load", "khz.known > 60 && khz.repaints > 1", "node,state,\"Load, 1 min [count]\"", 64),
-                ("waterfall", "view=waterfall&measure=load&rate=1", "khz.waterfall?.known > 60 && Number.isFinite(khz.cell('node20', 5).value)", "time (UTC),time (s since 1970),", 20),
-                ("compare", "view=compare&nodes=node[01-03]", "khz.ranges?.rounds > 0", "CPU busy: node01 [%]", 100),
+                (
+                    "cluster",
+                    "metric=load",
+                    "khz.known > 60 && khz.repaints > 1",
+                    "node,state,\"Load, 1 min [count]\"",
+                    64,
+                ),
+                (
+                    "waterfall",
+                    "view=waterfall&measure=load&rate=1",
+                    "khz.waterfall?.known > 60 && Number.isFinite(khz.cell('node20', 5).value)",
+                    "time (UTC),time (s since 1970),",
+                    20,
+                ),
+                (
+                    "compare",
+                    "view=compare&nodes=node[01-03]",
+                    "khz.ranges?.rounds > 0",
+                    "CPU busy: node01 [%]",
+                    100,
+                ),
                 ("sums", "view=sums&measure=memory", "khz.ranges?.rounds > 0", "[bytes]", 100),
-                ("query", "query=node_load1%7Binstance%3D~%22node0.*%22%7D&range=5m", "khz.query?.state === 'shown'", "node_load1{instance=", 100),
+                (
+                    "query",
+                    "query=node_load1%7Binstance%3D~%22node0.*%22%7D&range=5m",
+                    "khz.query?.state === 'shown'",
+                    "node_load1{instance=",
+                    100,
+                ),
             ] {
                 let page = Page::open_bare(&browser, &format!("{}#{hash}", door.url())).await;
                 page.wait(name, is_shown).await;
                 let (base, table) = saved.all(&page).await;
-                assert_files(&page, &base, &table, &format!("{name}-{}", theme.as_str()), &address(&page).await).await;
+                assert_files(
+                    &page,
+                    &base,
+                    &table,
+                    &format!("{name}-{}", theme.as_str()),
+                    &address(&page).await,
+                )
+                .await;
                 let rows = lines(&table);
                 assert!(rows[0].replace("\"\"", "\"").contains(header), "{name}: {}", rows[0]);
                 assert!(rows.len() > least, "{name}: {} rows", rows.len());
                 if name == "cluster" {
-                    let down = rows.iter().find(|row| row.starts_with("node09,")).expect("a row of each node");
+                    let down =
+                        rows.iter().find(|row| row.starts_with("node09,")).expect("a row of each node");
                     assert_eq!(*down, "node09,down,", "what is not known is empty");
                 }
             }
@@ -193,7 +239,8 @@ fn what_cannot_be_saved_says_why_and_the_others_are_saved() {
         page.wait("the dialog is open", "document.querySelector('.save')?.open").await;
         page.press("a").await;
         let said = "document.querySelector('.save [role=status]').textContent";
-        page.wait("no row has it", &format!("/Saved .*\\.csv.*Recording: khz does not gather/.test({said})")).await;
+        page.wait("no row has it", &format!("/Saved .*\\.csv.*Recording: khz does not gather/.test({said})"))
+            .await;
         let page = Page::open_bare(&browser, &format!("{}#alerts=", server.url())).await;
         page.wait("the view is there", "khz.alerts?.state === 'shown'").await;
         page.press("s").await;
@@ -214,13 +261,21 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
         let browser = Browser::start().await;
         browser.look(1280, 900, Theme::Dark).await;
         for (name, url, is_shown) in [
-            ("node", format!("{}#rate=10&window=10s", server.url()), "khz.state === 'live' && khz.rows > 40 && khz.time"),
+            (
+                "node",
+                format!("{}#rate=10&window=10s", server.url()),
+                "khz.state === 'live' && khz.rows > 40 && khz.time",
+            ),
             ("cluster", format!("{}#", door.url()), "khz.known > khz.shown / 2 && khz.repaints > 1"),
             ("sums", format!("{}#view=sums", door.url()), "khz.ranges?.rounds > 0"),
         ] {
             let page = Page::open_bare(&browser, &url).await;
             page.wait(name, is_shown).await;
-            page.wait("the style for paper is there", "document.querySelector('link[media=print]')?.sheet && document.querySelector('.print-foot')").await;
+            page.wait(
+                "the style for paper is there",
+                "document.querySelector('link[media=print]')?.sheet && document.querySelector('.print-foot')",
+            )
+            .await;
             page.eval(
                 "(window.onPaper = [], matchMedia('print').addEventListener('change', ({ matches }) => { if (!matches) return; \
                  const seen = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.getClientRects().length > 0).length; \
@@ -233,20 +288,30 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
                  !c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((byte) => byte > 0)).length; }, true), true)",
             )
             .await;
-            let pdf = browser.cdp("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true })).await;
+            let pdf = browser
+                .cdp("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true }))
+                .await;
             let pdf = khz_browser_test::base64::decoded(pdf["data"].as_str().expect("a file in base64"));
             assert!(pdf.starts_with(b"%PDF"), "{name}");
-            std::fs::write(target_dir().join(format!("screenshots/paper-{name}.pdf")), pdf).expect("it is kept");
+            std::fs::write(target_dir().join(format!("screenshots/paper-{name}.pdf")), pdf)
+                .expect("it is kept");
             let seen = page.eval("onPaper").await;
             assert_eq!(seen[0], "rgb(255, 255, 255)", "{name}: {seen}");
             assert_eq!(seen[1], 0, "{name}: no controls");
             let foot = seen[2].as_str().expect("a text");
             let link = address(&page).await;
-            assert!(foot.starts_with(&format!("{link} · ")) && foot.contains(':') && foot.contains("20"), "{name}: {foot}");
+            assert!(
+                foot.starts_with(&format!("{link} · ")) && foot.contains(':') && foot.contains("20"),
+                "{name}: {foot}"
+            );
             assert_eq!(seen[3], "light", "{name}");
             page.wait("it is printed", "window.blank !== undefined").await;
             assert_eq!(page.eval("blank").await, 0, "{name}: canvases without anything on them");
-            page.wait("the screen is dark again", "getComputedStyle(document.body).backgroundColor === 'rgb(15, 17, 19)'").await;
+            page.wait(
+                "the screen is dark again",
+                "getComputedStyle(document.body).backgroundColor === 'rgb(15, 17, 19)'",
+            )
+            .await;
         }
         assert_clean_console(&browser).await;
         browser.close().await;
@@ -261,11 +326,29 @@ fn a_plot_in_a_file_zooms_and_says_values_without_a_server() {
         std::fs::create_dir_all(&folder).expect("a folder");
         let (recording, html) = (folder.join("run.khzt"), folder.join("run.html"));
         let khz = |words: &[&str], file: &Path| {
-            let done = Command::new(binary()).args(words).arg("-o").arg(file).env("KHZ_RING_DIR", "none").output().expect("khz runs");
+            let done = Command::new(binary())
+                .args(words)
+                .arg("-o")
+                .arg(file)
+                .env("KHZ_RING_DIR", "none")
+                .output()
+                .expect("khz runs");
             assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
         };
-        khz(&["record", "load.*", "mem.free", "cpu.all.*", "--direct", "--rate", "100", "--for", "5s"], &recording);
-        let words = ["plot", recording.to_str().expect("UTF-8"), "-m", "cpu.all.user", "-m", "cpu.all.idle", "-m", "mem.free"];
+        khz(
+            &["record", "load.*", "mem.free", "cpu.all.*", "--direct", "--rate", "100", "--for", "5s"],
+            &recording,
+        );
+        let words = [
+            "plot",
+            recording.to_str().expect("UTF-8"),
+            "-m",
+            "cpu.all.user",
+            "-m",
+            "cpu.all.idle",
+            "-m",
+            "mem.free",
+        ];
         khz(&words, &html);
         let browser = Browser::start().await;
         for (width, theme) in [(1280, Theme::Light), (390, Theme::Dark)] {
@@ -277,7 +360,9 @@ fn a_plot_in_a_file_zooms_and_says_values_without_a_server() {
             let span = "(khzPlot.time.shown.to - khzPlot.time.shown.from)";
             let whole = page.number(span).await;
             assert!((4.0..7.0).contains(&whole), "{whole}");
-            let brightness = page.number("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]").await;
+            let brightness = page
+                .number("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+                .await;
             assert_eq!(brightness < 128.0, theme == Theme::Dark);
             page.picture(&format!("plot-page-{width}")).await;
             let (left, top, wide, high) = page.place(".panel .frame").await;

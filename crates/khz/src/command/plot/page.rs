@@ -52,8 +52,13 @@ fn numbers(chart: &Chart, from: f64, remarks: &[String]) -> Value {
         chart.axes.iter().enumerate().filter_map(move |(number, axis)| {
             let curves: Vec<&Curve> = panel.curves.iter().filter(|curve| curve.axis == number).collect();
             let series: Vec<Value> = curves.iter().map(|curve| series(chart, curve)).collect();
-            let title = if panel.name.is_empty() { axis.title.clone() } else { format!("{}: {}", panel.name, axis.title) };
-            (!series.is_empty()).then(|| json!({ "title": title, "scale": scale(axis.scale), "series": series }))
+            let title = if panel.name.is_empty() {
+                axis.title.clone()
+            } else {
+                format!("{}: {}", panel.name, axis.title)
+            };
+            (!series.is_empty())
+                .then(|| json!({ "title": title, "scale": scale(axis.scale), "series": series }))
         })
     });
     json!({
@@ -73,7 +78,8 @@ fn scale(scale: Scale) -> &'static str {
 /// One line. Where no point sums up several values, there are neither lowest nor highest ones.
 fn series(chart: &Chart, curve: &Curve) -> Value {
     let label = chart.legend.get(curve.legend).map_or(curve.name.as_str(), |(name, _)| name.as_str());
-    let each = |of: fn(&Point) -> f64| curve.points.iter().map(|point| rounded(of(point))).collect::<Vec<_>>();
+    let each =
+        |of: fn(&Point) -> f64| curve.points.iter().map(|point| rounded(of(point))).collect::<Vec<_>>();
     let broken: Vec<usize> =
         curve.points.iter().enumerate().filter(|(_, point)| point.is_behind_gap).map(|(at, _)| at).collect();
     let at: Vec<f64> = curve.points.iter().map(|point| (point.at * 1e6).round() / 1e6).collect();
@@ -131,8 +137,25 @@ fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 3 / 2);
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'(' | b')' | b'*' | b'\'' | b'!'
-            | b',' | b';' | b':' | b'=' | b'/' | b'+' | b'$' => encoded.push(char::from(byte)),
+            b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'~'
+            | b'('
+            | b')'
+            | b'*'
+            | b'\''
+            | b'!'
+            | b','
+            | b';'
+            | b':'
+            | b'='
+            | b'/'
+            | b'+'
+            | b'$' => encoded.push(char::from(byte)),
             _ => {
                 let _ = write!(encoded, "%{byte:02X}");
             }
@@ -149,7 +172,8 @@ mod tests {
     fn chart() -> Chart {
         let point = |at, low, mean, high, is_behind_gap| Point { at, low, mean, high, is_behind_gap };
         let curve = |axis, points| Curve { name: String::new(), legend: axis, axis, points };
-        let left = curve(0, vec![point(0.0, 1.0, 1.0, 1.0, false), point(2.5, 1.0, 123_456.789_123, 7.0, true)]);
+        let left =
+            curve(0, vec![point(0.0, 1.0, 1.0, 1.0, false), point(2.5, 1.0, 123_456.789_123, 7.0, true)]);
         let right = curve(1, vec![point(1.0, 2.0, 2.0, 2.0, false)]);
         Chart {
             title: "</script><b>".into(),

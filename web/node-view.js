@@ -247,8 +247,8 @@ export class NodeView {
     let drawn = this.more?.draw(now) ?? false;
     if (this.time.past) drawn = this.past?.draw() || drawn;
     else for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
-    // What is shown now comes first.
-    if (drawn && !this.isSeen) {
+    // What is shown now comes first. On a small screen all plots may be below its edge.
+    if (!this.isSeen && (drawn || this.shownOnes().length === 0)) {
       this.isSeen = true;
       this.on.seen();
       this.openPast();

@@ -6,6 +6,9 @@ const ANSWER_BYTES_MAX = 32 << 20;
 /** A server that has not answered after this time is away, as far as a reader can tell. */
 const ANSWER_MS_MAX = 60_000;
 
+/** How far this browser's clock is ahead of the server's, as the last answer told (ms). */
+export const clock = { ahead: 0 };
+
 /** The answer of Prometheus' interface: {answer, engine, now}; `now` is the server's time (ms). Throws what the server says is wrong. */
 export async function askPrometheus(path, form, signal) {
   const body = form && { method: "POST", body: new URLSearchParams(form) };
@@ -36,6 +39,7 @@ async function asked(path, how, signal) {
     const response = await fetch(path, { ...how, signal: AbortSignal.any([signal, late]) }).catch((error) => {
       throw error.name === "AbortError" ? error : new Error("the server cannot be reached");
     });
+    clock.ahead = Date.now() - timeOf(response);
     return { response, text: await limited(response) };
   } catch (error) {
     throw late.aborted && !signal.aborted ? new Error("the server does not answer") : error;

@@ -1,13 +1,17 @@
 // What stands beside a view and comes after its first picture: signals and events. It refuses to keep a view waiting.
 
+import { NodeGroups } from "./node-groups.js";
+import { loadStyle } from "./own-style.js";
+
 /** How often it is checked whether the view has its first numbers. */
 const CHECK_MS = 100;
 
-/** Adds what belongs to a view of one node (`node`: its name where there are several) or of all nodes. */
+/** Adds what belongs to a view of one node (`node`: its name where there are several) or of all nodes; `groups`: the server's. */
 export async function add(view, kind, node, groups) {
   const { signal } = view.ended;
   await firstNumbers(view, signal);
-  await styles();
+  // Their looks come first: without them they would take another place for a moment.
+  await loadStyle("signal.css");
   if (signal.aborted) return;
   if (kind === "cluster") {
     const { ClusterSignals } = await import("./signal-cluster.js");
@@ -17,7 +21,7 @@ export async function add(view, kind, node, groups) {
   const [{ NodeSignals }, { NodeEvents }] = await Promise.all([import("./signal-node.js"), import("./event-node.js")]);
   if (signal.aborted) return;
   new NodeEvents(document.querySelector("#events"), view, node);
-  new NodeSignals(document.querySelector("#signals"), view, node, groups);
+  new NodeSignals(document.querySelector("#signals"), view, node, new NodeGroups(groups));
 }
 
 /** When the view has shown something: the past of a node that is down counts, too. */
@@ -26,16 +30,5 @@ function firstNumbers(view, signal) {
   return new Promise((then) => {
     const check = () => (has() ? then() : setTimeout(check, CHECK_MS));
     check();
-  });
-}
-
-/** Their looks come first: without them they would take another place for a moment. */
-function styles() {
-  if (document.querySelector("link[href='signal.css']")) return null;
-  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "signal.css" });
-  return new Promise((then) => {
-    link.addEventListener("load", then, { once: true });
-    link.addEventListener("error", then, { once: true });
-    document.head.append(link);
   });
 }

@@ -2,7 +2,7 @@
 // that a frame costs one style each. It refuses to ask for events.
 
 import { KINDS, marksOf, wordsOfMark } from "./event-list.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** A place that has moved by this share of its width is laid out again: its right end has marks only up to there. */

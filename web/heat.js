@@ -1,4 +1,4 @@
-// The heat strip: many CPUs at once, one row each, time to the right, colour for how busy. A column of its hidden
+// The heat strip: many CPUs at once, or other series, one row each, time to the right, colour for how busy. A column of its hidden
 // image is written once, when its samples come. It refuses to show unknown as idle: such cells stay clear.
 
 import { colours } from "./theme-colours.js";
@@ -28,6 +28,19 @@ export class Heat {
     this.stale = true;
     /** The window of the past that is drawn; null: what comes now. */
     this.past = null;
+    /** The value of the highest colour. */
+    this.top = 100;
+  }
+
+  /** Another value for the highest colour. */
+  scaleTo(top) {
+    if (top === this.top) return;
+    this.top = top;
+    this.refresh();
+  }
+
+  pixel(value) {
+    return colours.heat[Math.min(255, Math.max(0, Math.round((value / this.top) * 255)))] ?? 0;
   }
 
   refresh() {
@@ -68,7 +81,7 @@ export class Heat {
       for (let i = 0; i < p.length; i++) {
         const to = Math.min(BUCKETS - 1, Math.round(p.bucket[i]));
         const from = Math.max(0, p.broken[i] || i === 0 ? Math.round(p.bucket[i]) : Math.round(p.bucket[i - 1]) + 1);
-        const pixel = colours.heat[Math.round(p.mean[i] * 2.55)] ?? 0;
+        const pixel = this.pixel(p.mean[i]);
         for (let column = from; column <= to; column++) words[row * COLUMNS + column] = pixel;
       }
     });
@@ -90,7 +103,7 @@ export class Heat {
       for (let b = until; b >= from; b--) {
         const i = b & (COLUMNS - 1);
         if (b > ring.head) pixel = 0;
-        else if (ring.count[i] > 0) pixel = colours.heat[Math.round(ring.mean[i] * 2.55)] ?? 0;
+        else if (ring.count[i] > 0) pixel = this.pixel(ring.mean[i]);
         words[row * COLUMNS + i] = pixel;
         if (b <= ring.head && ring.count[i] > 0 && ring.broken[i]) pixel = 0;
       }

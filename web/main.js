@@ -3,7 +3,7 @@
 
 import { visible } from "./element.js";
 import { readColours } from "./theme-colours.js";
-import { isStill, load, make, viewIn } from "./views.js";
+import { isStill, load, make, partOf, viewIn } from "./views.js";
 
 /** Pause before the list of nodes is asked for again. */
 const RETRY_MS = 2_000;
@@ -25,6 +25,9 @@ let shown = { name: "", node: null };
 /** How many alerts fire; loaded when a view is shown. */
 let alertCount = null;
 let isRest = false;
+/** Resolves when the first picture is there. */
+let seen;
+const picture = new Promise((then) => (seen = then));
 /** The dialog that saves what is seen; loaded when somebody wants it. */
 let postcard = null;
 let noticeTimer = 0;
@@ -35,6 +38,13 @@ window.addEventListener("khz-theme", () => {
   repaint();
 });
 window.addEventListener("hashchange", route);
+find("#palette-open").addEventListener("click", openPalette);
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || event.defaultPrevented || event.altKey || event.shiftKey) return;
+  if (!event.ctrlKey && !event.metaKey && event.target.closest("input, textarea, select, dialog")) return;
+  event.preventDefault();
+  openPalette();
+});
 for (const id of ["#previous", "#next"]) find(id).addEventListener("click", goToNeighbour);
 find("#all").addEventListener("click", (event) => {
   event.preventDefault();
@@ -118,9 +128,10 @@ async function route() {
   const module = await loaded(next.name);
   // The address may have changed meanwhile.
   if (!module || shown !== next) return;
-  const place = next.name === "node" ? next.node : find(`#${next.name}`);
+  const place = next.name === "node" ? next.node : find(partOf(next.name));
   view = make(next.name, module, place, asked(), on());
   if (isStill(next.name)) loadRest();
+  if (["node", "cluster"].includes(next.name)) addBeside(view, next);
 }
 
 /** What views may say, and what they are told. */
@@ -132,8 +143,9 @@ function on() {
     address: setAddress,
     step: stepAddress,
     open: openNode,
-    go: (hash) => (location.hash = hash),
+    go,
     past: () => loaded("past"),
+    more: () => loaded("more"),
     seen: loadRest,
     nodes: takeAnswer,
     counts: (counts) => alertCount?.show(counts),
@@ -148,22 +160,22 @@ function takeAnswer() {
   return found;
 }
 
-/** The module of a view; null if it cannot be had. */
+/** The module of a view, or of another part; null if it cannot be had. */
 async function loaded(name) {
   try {
     return await load(name);
   } catch (error) {
-    showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
+    showNotice(`A part of this page cannot be loaded: ${error.message}. Reload the page.`);
     return null;
   }
-  addBeside(view, cluster ? "cluster" : "node", node);
 }
 
 /** What is wrong and what happened come after the first picture. */
-async function addBeside(of, kind, node) {
+async function addBeside(of, { name, node }) {
+  await picture;
   try {
     const { add } = await import("./beside.js");
-    await add(of, kind, node, groups);
+    await add(of, name, node, groups);
   } catch (error) {
     if (of === view) showNotice(`Signals and events cannot be loaded: ${error.message}. Reload the page.`);
   }
@@ -179,6 +191,14 @@ async function loadRest() {
   import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));
   const { AlertCount } = await import("./alert-count.js");
   alertCount = new AlertCount(find("#alerts-link"));
+  seen();
+}
+
+/** The search over everything; its modules come then. */
+async function openPalette() {
+  const module = await loaded("palette");
+  const page = { names, several, groups: groups.map(({ name }) => name), go, notice: showNotice, addPanel: (spec) => view?.addOwn?.(spec) ?? false };
+  module?.Palette.open(page).catch((error) => showNotice(`The search cannot be shown: ${error.message}`));
 }
 
 /** Shows the parts of one view and hides those of others. */
@@ -190,6 +210,7 @@ function showParts({ name, node }) {
   find("#all").textContent = several ? "← All nodes" : "← Live";
   find("#all").hidden = name === "cluster" || (name === "node" && !several);
   find("#ask").hidden = name === "query";
+  find("#boards").hidden = name === "board";
   find("#alerts-link").hidden = name === "alerts";
   find("#state").hidden = isStill(name);
   find("#notice").hidden = true;
@@ -213,6 +234,11 @@ function openNode(name) {
   history.pushState({ fromCluster: true }, "", `#node=${encodeURIComponent(name)}`);
   route();
   scrollTo(0, 0);
+}
+
+/** Another view, with a step for the way back. */
+function go(hash) {
+  location.hash = hash;
 }
 
 /** Remembers the controls in the address, without a step for the way back. */

@@ -13,7 +13,7 @@ const STALE_SECONDS = 2;
 const LONG_SECONDS = 120;
 
 export class NodeNumbers {
-  /** `view`: {board, heading, pointer, time, tier, edge, past, shownOnes(), liveWindow()}. */
+  /** `view`: {board, heading, pointer, time, tier, edge, past, more, shownOnes(), liveWindow()}. */
   constructor(view) {
     this.view = view;
     this.writtenAt = -Infinity;
@@ -41,6 +41,7 @@ export class NodeNumbers {
       if (!time.past) panel.axis.showLive(WINDOWS[tier].span, to);
       pointer.mark(panel, () => this.pointedText(panel, reader, pointed, to));
     }
+    this.view.more?.write(pointed);
   }
 
   /** What a screen reader hears when it comes to a plot. */
@@ -61,8 +62,13 @@ export class NodeNumbers {
 
   /** How the legend of a panel reads a track: at a time, or, where that is NaN, what is known now or the mean of the window. */
   reader(panel, time) {
-    const { past, board, tier } = this.view;
-    if (this.view.time.past) return past?.reader(panel, time) ?? UNKNOWN;
+    if (this.view.time.past) return this.view.past?.reader(panel, time) ?? UNKNOWN;
+    return this.liveReader(time);
+  }
+
+  /** How what the stream has brought is read: at a time, or, where that is NaN, what is known now. */
+  liveReader(time) {
+    const { board, tier } = this.view;
     if (Number.isNaN(time)) return this.newestReader();
     const at = time - board.offset;
     return { value: (track) => track.at(tier, at), range: (track) => track.rangeAt(tier, at) };
@@ -71,7 +77,7 @@ export class NodeNumbers {
   /** What is known now. A rate of the last millisecond nobody can read; a gauge is what it is now. */
   newestReader() {
     const { since } = this;
-    const newest = (track, gauge) => (track.lastTime < since ? NaN : gauge ? track.last : track.recent());
+    const newest = (track, gauge) => (track.lastTime < since - (track.slack ?? 0) ? NaN : gauge ? track.last : track.recent());
     return { value: newest, range: () => null };
   }
 

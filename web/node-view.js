@@ -21,7 +21,7 @@ export class NodeView {
   /**
    * `node`: its name, or null for the only one there is; `asked`: what the address asks for. `on` hears name(name), state(state, reason),
    * notice(text), address(hash), and step(hash): an address that one can go back from. past() loads the module
-   * of the past; it resolves to null if that fails. seen(): the first picture is there. nodes(): the
+   * of the past, more() that of what else the page has; null if that fails. seen(): the first picture is there. nodes(): the
    * server's answer about its nodes, if it has just come.
    */
   constructor(node, asked, on) {
@@ -35,7 +35,8 @@ export class NodeView {
     this.tidyAt = -Infinity;
     /** The past, once it is loaded. */
     this.past = null;
-    this.isOpening = false;
+    /** What else comes after the first picture: a NodeMore. */
+    this.more = null;
     this.panelOf = new WeakMap();
     this.observe();
     this.numbers = new NodeNumbers(this);
@@ -73,6 +74,7 @@ export class NodeView {
   ask(asked) {
     this.asked = asked;
     this.past?.ask(asked);
+    this.more?.ask(asked);
     const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
     if (Number.isNaN(from) && Number.isNaN(to)) return this.time.goLive("given");
     const { span } = WINDOWS[this.tier];
@@ -120,6 +122,8 @@ export class NodeView {
         this.heading.restart();
         this.tidyAt = -Infinity;
         this.past?.start();
+        this.more?.bind(this.board.table);
+        this.showMore();
       },
       rows: (rows, from, lost) => this.takeRows(rows, from, lost),
       clockSetBack: () => {
@@ -130,17 +134,19 @@ export class NodeView {
       state: (state, reason) => {
         this.on.state(state, reason);
         this.isDown = state === "down";
-        if (this.isDown) this.past?.askColumns(this.line.patterns);
+        if (this.isDown) this.askPastColumns();
         // Without a present there may still be a past.
         if (this.isDown || state === "waiting") this.openPast();
       },
     };
   }
 
-  /** Loads the past, once. */
-  async openPast() {
-    if (this.isOpening) return;
-    this.isOpening = true;
+  /** Loads the past, once; resolves when it is here. */
+  openPast() {
+    return (this.opening ??= this.loadPast());
+  }
+
+  async loadPast() {
     const module = await this.on.past();
     if (!module || this.ended.signal.aborted) return;
     this.past = new module.NodePast(this.node, this.board, this.time, this.ended.signal, {
@@ -156,10 +162,40 @@ export class NodeView {
     });
     this.past.ask(this.asked);
     if (this.board.table) this.past.start();
-    if (this.isDown) this.past.askColumns(this.line.patterns);
+    if (this.isDown) this.askPastColumns();
     this.past.enter();
     this.past.show();
     this.writeAddress();
+    this.showMore();
+  }
+
+  /** A node that sends nothing may still have a past. */
+  async askPastColumns() {
+    await this.past?.askColumns(this.line.patterns);
+    this.showMore();
+  }
+
+  /** The rest of the page follows the past, and needs to know what the node has. */
+  showMore() {
+    if (this.past && this.board.table) this.loadMore();
+  }
+
+  /** Loads what the page has beyond its first picture, once; resolves when it is here. Its panels share the hands of the past. */
+  loadMore() {
+    const load = async () => {
+      await this.openPast();
+      const module = await this.on.more();
+      if (!module || this.ended.signal.aborted) return;
+      this.more = new module.NodeMore(this, this.asked);
+      this.writeAddress();
+    };
+    return (this.moreLoads ??= load());
+  }
+
+  /** Adds a panel of one's own. */
+  addOwn(spec) {
+    this.loadMore().then(() => this.more?.addPanel(spec));
+    return true;
   }
 
   takeRows(rows, from, lost) {
@@ -187,6 +223,11 @@ export class NodeView {
     this.past?.attach(panel);
   }
 
+  dropPanel(panel) {
+    this.shownPanels.unobserve(panel.root);
+    this.resized.unobserve(panel.frame);
+  }
+
   /** What the plots show while nothing of the past is shown, in seconds since 1970. */
   liveWindow() {
     const edge = Number.isNaN(this.frozen) ? this.edge : this.frozen;
@@ -203,11 +244,12 @@ export class NodeView {
     if (Number.isNaN(this.edge) && !this.time.past) return false;
     this.numbers.writeAt(now);
     if (now - this.tidyAt >= TIDY_MS) this.tidy(now);
-    if (this.time.past) return this.past?.draw() ?? false;
-    let drawn = false;
-    for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
-    // What is shown now comes first.
-    if (drawn && !this.isOpening) {
+    let drawn = this.more?.draw(now) ?? false;
+    if (this.time.past) drawn = this.past?.draw() || drawn;
+    else for (const panel of this.shownOnes()) if (panel.picture.draw(this.edge, this.tier, now)) drawn = true;
+    // What is shown now comes first. On a small screen all plots may be below its edge.
+    if (!this.isSeen && (drawn || this.shownOnes().length === 0)) {
+      this.isSeen = true;
       this.on.seen();
       this.openPast();
     }
@@ -221,6 +263,7 @@ export class NodeView {
   tidy(now) {
     this.tidyAt = now;
     this.board.tidy();
+    this.more?.tidy();
     this.numbers.describe();
     // What failed is asked for again after a while.
     if (this.time.past) this.past?.renew();
@@ -253,7 +296,7 @@ export class NodeView {
     const { past } = this.time;
     // What it is compared with is known when the past is here.
     if (past && !this.past) return;
-    const hash = past ? this.linkTo(past.from, past.to).split("#")[1] : this.hash;
+    const hash = past ? this.linkTo(past.from, past.to).split("#")[1] : `${this.hash}${this.moreAddress}`;
     if (isStep && location.hash.slice(1) !== hash) this.on.step(hash);
     else this.on.address(hash);
   }
@@ -261,7 +304,12 @@ export class NodeView {
   /** A link to this time of this node. */
   linkTo(from, to) {
     const compared = this.past?.address() ?? "";
-    return `${location.href.split("#")[0]}#${this.hash}&from=${addressText(from)}&to=${addressText(to)}${compared}`;
+    return `${location.href.split("#")[0]}#${this.hash}&from=${addressText(from)}&to=${addressText(to)}${compared}${this.moreAddress}`;
+  }
+
+  /** What the address keeps of the rest of the page, also while that is not here yet. */
+  get moreAddress() {
+    return this.more?.address ?? keptOf(this.asked);
   }
 
   /** Now again. */
@@ -286,28 +334,11 @@ export class NodeView {
   repaint() {
     for (const panel of this.board.panels) panel.picture.refresh();
     this.past?.repaint();
-  }
-
-  /** For paper, which waits for no frame, and has what is not on the screen. */
-  paintNow() {
-    const unseen = this.board.panels.filter((panel) => !panel.shown);
-    for (const panel of unseen) panel.shown = true;
-    this.draw(performance.now());
-    for (const panel of unseen) panel.shown = false;
-    // Chromium prints a canvas by its commands, and what was cleared as white: the axes would cover the curves.
-    for (const { picture } of this.board.panels) if (picture.axes) flatten(picture.axes);
-    this.isOnPaper = true;
-  }
-
-  /** The paper is printed: on the screen the plots go on. */
-  leavePaper() {
-    this.isOnPaper = false;
+    this.more?.repaint();
   }
 }
 
-/** Makes pixels of what a canvas has. */
-function flatten(canvas) {
-  const { width, height } = canvas;
-  const context = canvas.getContext("2d");
-  if (width > 1) context.putImageData(context.getImageData(0, 0, width, height), 0, 0);
+/** What an address says to the parts that come later. */
+function keptOf(asked) {
+  return ["top", "p"].flatMap((name) => asked.getAll(name).map((value) => `&${name}=${encodeURIComponent(value)}`)).join("");
 }

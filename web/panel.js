@@ -12,18 +12,21 @@ export { element, visible } from "./element.js";
 
 export class Panel {
   /**
-   * `title`; `series`: [{label, track, colour, format}] in drawing order; `plot` as for Plot, or `heat: true`;
+   * `title`; `series`: [{label, track, colour, dashed, format}] in drawing order; `plot` as for Plot, or `heat: true`, whose `rows` are
+   * called {noun, most};
    * `size`: a class for the height; `extra`: [{label, track, format}] or [{label, read}] are further numbers of the legend. read(value)
    * makes a text of what value(track, gauge) says of tracks at the time that the legend shows.
    */
-  constructor({ title, series, plot, heat = false, size = "tall", extra = [], note = "", hidden = false }) {
+  constructor({ title, series, plot, heat = false, size = "tall", extra = [], note = "", hidden = false, rows = { noun: "CPUs", most: "busiest" } }) {
     this.title = visible(title);
     this.series = series;
     this.heat = heat;
+    this.rows = rows;
     this.shown = false;
     this.values = [];
     this.legend = element("ul", { classes: "legend" });
-    if (!heat) for (const s of series) this.entry(s.label, s.colour, s);
+    if (heat) this.legend.append((this.scale = element("li", { classes: "heat-scale" }, "0", element("i", {}), "")));
+    else for (const s of series) this.entry(s.label, s.colour, s);
     for (const e of extra) this.entry(e.label, null, e);
     this.tracks = [...series, ...extra].map((s) => s.track).filter((track) => track);
     this.cursor = element("div", { classes: "cursor", hidden: "" });
@@ -58,12 +61,19 @@ export class Panel {
     this.root.hidden = hidden;
     this.picture = heat
       ? new Heat(this.frame, series.map((s) => s.track))
-      : new Plot(this.frame, { ...plot, series: series.map(({ track, colour }) => ({ track, colour })) });
+      : new Plot(this.frame, { ...plot, series: series.map(({ track, colour, dashed }) => ({ track, colour, dashed })) });
+    if (heat) this.sayScale("0 %", "100 %");
+  }
+
+  /** What the lowest and the highest colour of a heat map mean. */
+  sayScale(low, high) {
+    if (this.scale.lastChild.data === high) return;
+    [this.scale.firstChild.data, this.scale.lastChild.data] = [low, high];
   }
 
   entry(label, colour, source) {
     const value = element("b", { text: UNKNOWN_TEXT });
-    const swatch = colour === null || !label ? [] : [element("i", { classes: `swatch s${colour}` })];
+    const swatch = colour === null || !label ? [] : [element("i", { classes: `swatch s${colour}${source.dashed ? " dashed" : ""}` })];
     const item = element("li", {}, ...swatch, `${label} `, value);
     this.legend.append(item);
     this.values.push({ label, source, text: value.firstChild, shown: UNKNOWN_TEXT });
@@ -93,7 +103,7 @@ export class Panel {
     const shares = this.series.map((s) => value(s.track, true));
     const busiest = shares.reduce((a, share, i) => (share > (shares[a] || 0) ? i : a), 0);
     const { label, format } = this.series[busiest];
-    return `${this.series.length} CPUs, busiest is ${label} at ${format(shares[busiest])}`;
+    return `${this.series.length} ${this.rows.noun}, ${this.rows.most} is ${label} at ${format(shares[busiest])}`;
   }
 
   /** The numbers under the pointer for pictures whose legend does not have them. */

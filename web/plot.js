@@ -56,7 +56,7 @@ export class Unseen {
 export class Plot {
   /**
    * `style`: "lines", "stack" or "mirror" (two tracks, the second downwards).
-   * `series`: [{track, colour}], colour being an index into the palette.
+   * `series`: [{track, colour, dashed}], colour being an index into the palette.
    * `scale`: {fixed}, {exact: (last) => top}, where last(track) is the newest value of a track, or {binary, least}, and {signed} where
    * lines may be below zero; `format` prints a value of the vertical axis.
    */
@@ -298,11 +298,13 @@ export class Plot {
     const soft = this.series.length === 1 ? 0.16 : 0;
     // The first series is the one that matters most: it is drawn last, above the others.
     for (let i = this.series.length - 1; i >= 0; i--) {
-      const { colour } = this.series[i];
+      const { colour, dashed } = this.series[i];
       const p = points(0).collect(this.trackOf(this.series[i]), this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
       this.band(p, 1, colour);
+      if (dashed) this.context.setLineDash([5 * this.density, 3 * this.density]);
       this.line(p, 1, colours.series[colour]);
+      if (dashed) this.context.setLineDash([]);
     }
   }
 

@@ -16,15 +16,36 @@ export function hearPrinting(shown, repaint) {
     root.dataset.theme = "light";
     foot.textContent = `${location.href} · ${timeOf(shown().view)}`;
     repaint();
-    // A frame that comes later is not on the paper.
-    shown().view?.paintNow?.();
+    paint(shown());
   });
   addEventListener("afterprint", () => {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    shown().view?.leavePaper?.();
+    // On the screen the plots go on.
+    if (shown().view) shown().view.isOnPaper = false;
     repaint();
   });
+}
+
+/** Draws the view now: paper waits for no frame, and has what is not on the screen. */
+function paint({ name, view }) {
+  if (!["node", "board"].includes(name)) return view?.paintNow?.();
+  if (!view) return;
+  const panels = name === "node" ? [...view.board.panels, ...(view.more?.ownPanels ?? [])] : view.ownPanels;
+  const unseen = panels.filter((panel) => !panel.shown);
+  for (const panel of unseen) panel.shown = true;
+  view.draw(performance.now());
+  for (const panel of unseen) panel.shown = false;
+  // Chromium prints a canvas by its commands, and what was cleared as white: the axes would cover the curves.
+  for (const { picture } of panels) if (picture.axes) flatten(picture.axes);
+  view.isOnPaper = true;
+}
+
+/** Makes pixels of what a canvas has. */
+function flatten(canvas) {
+  const { width, height } = canvas;
+  const context = canvas.getContext("2d");
+  if (width > 1) context.putImageData(context.getImageData(0, 0, width, height), 0, 0);
 }
 
 /** The time that is shown, with its day and zone. */

@@ -46,6 +46,8 @@ export function probe(shown) {
       const v = waterfall();
       return v && { nodes: v.names.length, shown: v.shown.length, edge: v.cells.edge, columns: v.cells.columns, known: v.facts?.known, down: v.facts?.gone[0].length, rowHeight: v.picture.layout?.rowHeight, steps: v.picture.shown, repaints: v.picture.repaints, copies: v.picture.copies, order: v.picture.layout?.order.map((at) => v.names[at]) };
     },
+    get own() { return (of("board")?.panels ?? node()?.more?.own)?.forTests(); },
+    get ranks() { return node()?.more?.table.forTests(); },
     get query() { const v = of("query"); return v && { state: v.state, series: v.answer?.series.length, drawn: v.lines?.length }; },
     get alerts() { const v = alerts(); return v && { state: v.state, rules: v.list?.rules.length, firing: v.list?.firing, pending: v.list?.pending, plots: v.open.map(({ detail }) => detail?.state) }; },
     get ranges() {

@@ -1,7 +1,7 @@
 // A row of signals: a button for each, with a sign, a name and a value. One of them has the keyboard, and one may be open below. It
 // refuses to know where states come from.
 
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 
 /** The sign of each state: they differ in shape, not only in colour. */
 const SIGNS = {

@@ -2,7 +2,7 @@
 // call a cluster well of which it knows nothing.
 
 import { byName, fold } from "./hostlist.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 import { askHigh } from "./signal-ask.js";
 import { Chips } from "./signal-chips.js";
 import { SignalDetail, thresholdsOf } from "./signal-detail.js";

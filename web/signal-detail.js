@@ -2,7 +2,7 @@
 // on it is judged so, and where to look. It refuses to ask.
 
 import { WORDS } from "./signal-chips.js";
-import { element, visible } from "./panel.js";
+import { element, visible } from "./element.js";
 
 export class SignalDetail {
   /** `on` hears close() and panel(title): somebody wants to see where it is drawn. */

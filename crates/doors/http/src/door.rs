@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::actions::Actions;
+use crate::boards::SavedBoards;
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
@@ -56,6 +57,8 @@ pub struct Door {
     pub job: Arc<str>,
     /// Groups of nodes, as people arrange them, for the page.
     pub groups: Arc<[NodeGroup]>,
+    /// Pages of panels that files of this machine describe.
+    pub boards: Arc<SavedBoards>,
     /// TLS for callers from elsewhere; plain text from this machine still works.
     pub tls: Option<Arc<TlsServer>>,
     /// Which callers may do what.
@@ -88,6 +91,7 @@ impl Door {
             hosts: Vec::new(),
             job: Arc::from("node"),
             groups: Arc::default(),
+            boards: Arc::default(),
             tls: None,
             access: Access::default(),
             engine: None,
@@ -162,6 +166,7 @@ impl Hall {
             hosts,
             job,
             groups,
+            boards,
             tls,
             access,
             engine,
@@ -181,6 +186,7 @@ impl Hall {
             window,
             job,
             groups,
+            boards,
             limits: limits.clone(),
             counters: counters.clone(),
             answers: answers.clone(),

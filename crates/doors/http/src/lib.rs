@@ -8,6 +8,7 @@ mod accept;
 mod actions;
 mod assets;
 mod bearer;
+mod boards;
 mod bodies;
 mod catalog;
 mod channel_cost;
@@ -58,6 +59,7 @@ mod versions;
 
 pub use actions::Actions;
 pub use assets::page_file;
+pub use boards::{PanelKind, SavedBoard, SavedBoards, SavedPanel, Shows};
 pub use collect::collectors;
 pub use counters::Counters;
 pub use door::{Bound, Door, NodeGroup};

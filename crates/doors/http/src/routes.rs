@@ -18,6 +18,7 @@ use khz_rules::{Board, ScoreSheet, Standing};
 use tokio::sync::{Semaphore, watch};
 
 use crate::actions::{self, ACTIONS_PATH, Actions};
+use crate::boards::{BOARDS_PATH, SavedBoards};
 use crate::counters::Counters;
 use crate::door::NodeGroup;
 use crate::engine::Engine;
@@ -32,8 +33,8 @@ use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
-    assets, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range, rules,
-    stream, targets, tiles, tour,
+    assets, boards, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range,
+    rules, stream, targets, tiles, tour,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub job: Arc<str>,
     /// Groups of nodes.
     pub groups: Arc<[NodeGroup]>,
+    /// Pages of panels, by name.
+    pub boards: Arc<SavedBoards>,
     pub limits: Limits,
     pub counters: Counters,
     /// The memory that all answers together may take.
@@ -120,6 +123,7 @@ fn table() -> Vec<Route> {
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         (events::EVENTS_PATH, events::EVENTS_PARAMS, get(events::events)),
         (TOUR_PATH, &[], get(tour::tour)),
+        (BOARDS_PATH, &[], get(boards::boards)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
     ]
     .into_iter()

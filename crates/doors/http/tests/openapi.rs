@@ -172,9 +172,12 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" | "/khz/v1/tour" => {
-            requests.push(get("?x=1", 400))
-        }
+        "/khz/v1/channels"
+        | "/khz/v1/rules"
+        | "/khz/v1/rules/score"
+        | "/khz/v1/actions"
+        | "/khz/v1/tour"
+        | "/khz/v1/boards" => requests.push(get("?x=1", 400)),
         "/khz/v1/actions/7/output" => {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
@@ -323,6 +326,17 @@ fn with_a_channel(door: &mut khz_http::Door) {
     };
     door.tour = Arc::new(khz_http::Tour::new(vec![stop]));
     door.tour.begin();
+    door.boards = Arc::new(a_board());
+}
+
+/// A board with a panel of each kind, and a file that is wrong.
+fn a_board() -> khz_http::SavedBoards {
+    use khz_http::{PanelKind, SavedBoard, SavedPanel, Shows};
+    let panel = |shows| SavedPanel { shows, title: "busy".into(), kind: PanelKind::Heat, is_wide: true };
+    let panels = vec![panel(Shows::Pattern("load.1m".into())), panel(Shows::Query("up".into()))];
+    let board = SavedBoard { name: "disks".into(), title: "Disks".into(), panels };
+    let problems = vec!["/etc/khz/boards/b.toml:1:9: not TOML".into()];
+    khz_http::SavedBoards { folder: Some("/etc/khz/boards".into()), boards: vec![board], problems }
 }
 
 #[test]

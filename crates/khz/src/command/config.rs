@@ -11,6 +11,7 @@ use khz_ask::{ForeignServer, is_secret_header};
 use khz_model::Pattern;
 use khz_trust::{Protocol, TlsClient};
 
+use crate::config::boards;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
@@ -39,7 +40,16 @@ pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     let (layers, plan) = super::plan(flags.settings.over(outer))?;
     out.write_all(toml(&layers, &plan).as_bytes())?;
     check_foreign(&plan)?;
-    Ok(Done::Wholly)
+    check_boards(&plan)
+}
+
+/// Reads the files of boards, as a daemon does when it starts; names everything that is wrong.
+fn check_boards(plan: &Plan) -> Outcome {
+    let problems = boards::read(plan.boards.as_deref()).problems;
+    match problems.is_empty() {
+        true => Ok(Done::Wholly),
+        false => Err(Failure::usage(problems.join("\n"))),
+    }
 }
 
 /// The column of comments, unless the value is longer.

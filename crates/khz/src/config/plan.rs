@@ -70,6 +70,8 @@ pub struct Plan {
     pub answers_max: ByteSize,
     /// Groups of nodes, as people arrange them: racks, partitions.
     pub groups: Vec<NodeGroup>,
+    /// Where named boards of the page are; `None`: in the usual folder.
+    pub boards: Option<PathBuf>,
     /// What a hub records into .rrd files, and where.
     pub rrd: Option<(PathBuf, Recording)>,
     /// Where a hub writes the rows of channels that say so.
@@ -198,6 +200,7 @@ impl Plan {
             },
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             groups: groups::groups(&layers.groups)?,
+            boards: checked(layers, "boards", |text| Ok(file(text)))?,
             rrd: rrd::recording(layers)?,
             sinks: sinks::sinks(&layers.sinks)?,
             rules: checked(layers, "rules", values::files)?,

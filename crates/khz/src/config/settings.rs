@@ -204,6 +204,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "boards",
+        shape: Shape::Text("DIR"),
+        default: "",
+        help: "Where the page finds named boards: files *.toml with panels, docs/page.md [default: /etc/khz/boards, if there is one]",
+        scope: scope::DAEMONS,
+    },
+    Setting {
         key: "rules_interval",
         shape: Shape::Text("TIME"),
         default: "15s",

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use khz_channel::Registry;
-use khz_http::{Counters, Door, Tour};
+use khz_http::{Counters, Door, SavedBoards, Tour};
 use khz_model::{Metric, Query};
 use khz_rules::Board;
 
-use crate::config::Plan;
+use crate::config::{Plan, boards};
 use crate::role::signals::stop_signal;
 use crate::role::systemd;
 use crate::role::{door_access, engine, local_socket};
@@ -134,6 +134,13 @@ impl Doors {
     }
 }
 
+/// The boards of the page. One that cannot be shown is named, and the others are there.
+fn saved_boards(plan: &Plan) -> Arc<SavedBoards> {
+    let boards = boards::read(plan.boards.as_deref());
+    boards.problems.iter().for_each(|problem| tracing::warn!("a board is not shown: {problem}"));
+    Arc::new(boards)
+}
+
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, .. } = doors;
@@ -153,6 +160,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
         job: plan.job.as_str().into(),
         groups: plan.groups.clone().into(),
+        boards: saved_boards(plan),
         local: local_socket::bind(plan, http_socket),
         tls: access.http.clone(),
         engine: engine::open(plan)?,

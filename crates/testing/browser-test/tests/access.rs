@@ -14,7 +14,7 @@ use khz_http::NodeGroup;
 use serde_json::{Value, json};
 
 /// The views of a cluster: their addresses, and when they are shown.
-const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
+const OF_A_CLUSTER: [(&str, &str, &str); 8] = [
     ("cluster", "mark=memory", "khz.view === 'cluster' && khz.known > khz.shown / 2 && khz.repaints > 1"),
     (
         "waterfall",
@@ -30,8 +30,13 @@ const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
     ("sums", "view=sums&measure=load", "khz.ranges?.rounds > 0 && khz.ranges.panels[2].lines.length === 1"),
     (
         "node",
-        "node=node02&rate=10&window=10s",
-        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time",
+        "node=node02&rate=10&window=10s&p=h**load.*",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time && khz.ranks && document.querySelector('.signal') && khz.own.length === 1",
+    ),
+    (
+        "board",
+        "view=board&p=l**node[01-02]:load.1m&p=sw**=node_load1",
+        "khz.own?.length === 2 && khz.own.every(p => !p.isEmpty)",
     ),
     ("down", "node=node03", "khz.view === 'node' && khz.state === 'down' && khz.time"),
 ];
@@ -41,7 +46,7 @@ const OF_A_NODE: [(&str, &str, &str); 5] = [
     (
         "alone",
         "rate=10&window=10s",
-        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time",
+        "khz.view === 'node' && khz.state === 'live' && khz.rows > 20 && khz.time && khz.ranks && document.querySelector('.signal')",
     ),
     ("query", "query=sort_desc(rate(node_cpu_seconds_total[10s]))&range=5m", "khz.query?.state === 'shown'"),
     ("query-wrong", "query=up%20%2B", "khz.query?.state === 'failed'"),
@@ -107,7 +112,7 @@ fn axe_finds_nothing_on_any_view() {
 /// The same with each dialog open.
 async fn in_dialogs(axe: &Axe, page: &Page<'_>) -> Vec<String> {
     let mut found = Vec::new();
-    for (key, dialog) in [("?", "#keys"), ("s", ".save")] {
+    for (key, dialog) in [("?", "#keys"), ("s", ".save"), ("k", ".palette")] {
         page.eval("document.activeElement?.blur()").await;
         page.press(key).await;
         page.wait("it is open", &format!("document.querySelector('{dialog}')?.open")).await;
@@ -153,10 +158,11 @@ fn the_keyboard_reaches_everything_that_can_be_pressed() {
     });
 }
 
-/// Marks everything that can be pressed or has keys of its own, and lists the marks.
+/// Marks everything that can be pressed or has keys of its own, and lists the marks. Of a toolbar Tab reaches one thing, and arrow keys
+/// the others.
 fn marked() -> String {
     "(() => { const all = [...document.querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex=\"0\"]')] \
-     .filter((e) => e.offsetWidth > 0 && !e.disabled && getComputedStyle(e).visibility !== 'hidden'); \
+     .filter((e) => e.offsetWidth > 0 && !e.disabled && getComputedStyle(e).visibility !== 'hidden' && !(e.tabIndex < 0 && e.closest('[role=toolbar]'))); \
      return all.map((e, at) => (e.dataset.mark = `mark${at}`)); })()"
         .to_owned()
 }

@@ -13,7 +13,7 @@ use khz_http::NodeGroup;
 use serde_json::json;
 
 /// A view: its name, its address, when it is shown, and what it says then.
-const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
+const OF_A_CLUSTER: [(&str, &str, &str); 9] = [
     ("cluster", "", "khz.view === 'cluster' && khz.known > khz.shown / 2 && khz.repaints > 1"),
     (
         "waterfall",
@@ -35,6 +35,16 @@ const OF_A_CLUSTER: [(&str, &str, &str); 7] = [
         "node",
         "node=node02&rate=10&window=10s",
         "khz.view === 'node' && khz.state === 'live' && khz.rows > 2 && khz.framesDrawn > 3 && khz.time",
+    ),
+    (
+        "node-more",
+        "node=node02&rate=10&window=10s&p=l**load.1m",
+        "khz.ranks && khz.own?.[0]?.isStreamed && document.querySelector('.signal') && document.querySelector('#events').textContent",
+    ),
+    (
+        "board",
+        "view=board&p=l**node[01-02]:load.1m&p=h**=node_load1",
+        "khz.own?.length === 2 && khz.own.every(p => !p.isEmpty)",
     ),
     (
         "node-past",

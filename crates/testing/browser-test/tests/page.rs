@@ -349,7 +349,7 @@ fn cpus_whose_counters_do_not_move_are_unknown_and_never_busy() {
         let legend = |title: &str| {
             format!("document.querySelector('.panel[aria-label=\"{title}\"] .legend').textContent")
         };
-        assert_eq!(page.eval(&legend("Each of 64 CPUs")).await, "mean –busiest –");
+        assert_eq!(page.eval(&legend("Each of 64 CPUs")).await, "0 %100 %mean –busiest –");
         assert!(page.eval(&legend("All CPUs")).await.as_str().unwrap().ends_with("busy –"));
         let painted = "(() => { const c = document.querySelector('.panel.heat .trace'); \
             return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter(b => b > 0).length; })()";

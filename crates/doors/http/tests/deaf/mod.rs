@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_http::{Actions, Door};
+use khz_http::{Actions, Door, PanelKind, SavedBoard, SavedBoards, SavedPanel, Shows};
 use khz_model::{ByteSize, Kind, Reading, Sample, Series, Unit};
 use khz_promql::LabelSet;
 use khz_remote::message::{LabelMatcher, ReadRequest};
@@ -119,6 +119,7 @@ pub fn large() -> Vec<Case> {
         ("/khz/v1/rules/score", cluster(1, 1), 4 * MIB),
         ("/khz/v1/actions", cluster(1, 1), 4 * MIB),
         ("/khz/v1/actions/1/output", cluster(1, 1), 4 * MIB),
+        ("/khz/v1/boards", cluster(1, 1), 4 * MIB),
     ]
 }
 
@@ -211,6 +212,16 @@ impl Actions for ManyRuns {
     }
 }
 
+/// As many boards as files may describe, with long queries.
+fn many_boards() -> SavedBoards {
+    let query = "up + ".repeat(200) + "up";
+    let (shows, kind) = (Shows::Query(query), PanelKind::Line);
+    let panel = SavedPanel { shows, title: String::new(), kind, is_wide: false };
+    let board =
+        |n: usize| SavedBoard { name: format!("b{n}"), title: "B".into(), panels: vec![panel.clone(); 24] };
+    SavedBoards { boards: (0..64).map(board).collect(), ..SavedBoards::default() }
+}
+
 /// A server for a path; most need no channels, which take a while.
 pub fn server_for(path: &str, node: FakeNode, budget: u64) -> Server {
     Server::start_with(Arc::new(node), |door| {
@@ -222,6 +233,9 @@ pub fn server_for(path: &str, node: FakeNode, budget: u64) -> Server {
         }
         if path.contains("/actions") {
             door.actions = Some(Arc::new(ManyRuns));
+        }
+        if path.contains("/boards") {
+            door.boards = Arc::new(many_boards());
         }
         door.limits.answers = ByteSize(budget);
         // No client is dropped before the test has checked.

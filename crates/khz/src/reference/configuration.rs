@@ -25,7 +25,7 @@ again while it runs ([security.md](security.md)).
 {cpu_max}             # of one core; beyond it fast lanes slow down, and say so
 
 [sources.stat]
-rate   = \"100Hz\"               # a rate of its own, also where the kernel updates the source less often
+rate   = \"100Hz\"               # a rate of its own, also below the base rate, or where the kernel updates the source less often
 budget = \"2%\"                  # of one core; if the source costs more, khz reads it less often, and says so
 enabled = true
 

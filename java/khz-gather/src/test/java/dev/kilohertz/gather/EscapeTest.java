@@ -29,6 +29,8 @@ class EscapeTest {
     void bytesThatAreNotTextAreShownAsNumbers() {
         byte[] bytes = {'a', (byte) 0xC3, (byte) 0xBC, (byte) 0xFF, 0, (byte) 0xE2, (byte) 0x82, 'b', (byte) 0xC3};
         assertEquals("aü\\xFF\\x00\\xE2\\x82b\\xC3", KernelName.of(bytes, 0, bytes.length));
+        byte[] mistaken = "\\xFF \\x5C \\x00 dev\\x2duuid \\xff".getBytes(StandardCharsets.US_ASCII);
+        assertEquals("\\x5CxFF \\x5Cx5C \\x5Cx00 dev\\x2duuid \\xff", KernelName.of(mistaken, 0, mistaken.length));
         byte[] tooLong = "x".repeat(300).getBytes(StandardCharsets.US_ASCII);
         assertEquals(255, KernelName.of(tooLong, 0, 300).length());
     }

@@ -98,7 +98,7 @@ async function start() {
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
     const found = await answer.json();
     several = found.nodes.length > 1;
-    groups = found.groups;
+    groups = found.groups ?? [];
     names = found.nodes;
     answered = found;
   } catch (error) {

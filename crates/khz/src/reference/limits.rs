@@ -88,7 +88,7 @@ fn every_row_has_the_numbers_of_the_code() {
             "an answer that holds more than",
             numbers![bytes(http::HELD_BYTES_FREE), bytes(http::HELD_BYTES_RATE)],
         ),
-        ("streams and tiles", numbers![count(http::STREAMS_MAX as u64)]),
+        ("streams and tiles |", numbers![count(http::STREAMS_MAX as u64)]),
         ("readings that wait for one stream", numbers![count(http::BACKLOG_READINGS_MAX as u64)]),
         ("an event of a stream", numbers![bytes(http::EVENT_BYTES as u64)]),
         (

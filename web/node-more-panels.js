@@ -39,7 +39,9 @@ export class MorePanels {
     this.ofDisk = new Map();
     this.ofInterface = new Map();
     this.sensors = new Map();
-    follow(view, PATTERNS, (table) => this.bind(table), signal);
+    // A server that knows neither interfaces nor disks has none of these series, and would say so as an error.
+    const { disk, net } = this.board;
+    if (disk.members.size + net.members.size > 0) follow(view, PATTERNS, (table) => this.bind(table), signal);
   }
 
   /** Makes panels for what has appeared. */

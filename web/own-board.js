@@ -61,7 +61,8 @@ export class BoardView {
     this.problem = element("p", { classes: "notice", role: "alert" });
     this.list = element("section", { classes: "group", "aria-label": "Boards" });
     const controls = element("nav", { classes: "controls", "aria-label": "Controls" }, form, this.bar.choice, element("div", { classes: "actions" }, this.save), this.bar.root);
-    this.root.replaceChildren(controls, this.problem, this.empty, this.grid, this.list);
+    const heading = element("h2", { classes: "visually-hidden", text: "Panels" });
+    this.root.replaceChildren(controls, this.problem, this.empty, heading, this.grid, this.list);
     this.observe();
     loadStyle("own.css");
   }

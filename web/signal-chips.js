@@ -34,7 +34,7 @@ export class Chips {
     svg.append(path);
     const value = element("b", {});
     const title = element("span", {}, svg, ` ${name}`);
-    const button = element("button", { type: "button", classes: "signal", "aria-expanded": "false", tabindex: isFirst ? "0" : "-1", "data-signal": id }, title, value);
+    const button = element("button", { type: "button", classes: "signal", "aria-expanded": "false", tabindex: isFirst ? "0" : "-1", "data-signal": id }, title, " ", value);
     button.addEventListener("click", () => on.open(id));
     button.addEventListener("focus", () => this.rove(button));
     return { name, button, path, value, shown: "" };
@@ -49,7 +49,7 @@ export class Chips {
     chip.button.dataset.state = state;
     chip.path.setAttribute("d", SIGNS[state]);
     chip.value.textContent = visible(text);
-    chip.button.setAttribute("aria-label", visible(`${chip.name}: ${words}`));
+    chip.button.setAttribute("aria-label", visible(`${chip.name} ${text}: ${words}`));
     chip.button.title = visible(words);
   }
 

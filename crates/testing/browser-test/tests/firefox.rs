@@ -39,7 +39,7 @@ const OF_A_CLUSTER: [(&str, &str, &str); 9] = [
     (
         "node-more",
         "node=node02&rate=10&window=10s&p=l**load.1m",
-        "khz.ranks && khz.own?.[0]?.isStreamed && document.querySelector('.signal') && document.querySelector('#events').textContent",
+        "khz.ranks && khz.own?.length === 1 && document.querySelector('.signal')",
     ),
     (
         "board",

@@ -324,7 +324,7 @@ fn where_a_rule_cannot_take_a_new_series_the_hub_judges_all_rules_of_its_channel
     assert!(judged_of(&hub, "HighB", 0), "the hub judges");
     // The rule that was in the way is gone.
     stage.place.file("rules/phase.yml", &CONFLICT.replace("(khz_job_a or khz_job_b)", "(khz_job_a)"));
-    let reloaded = hub.beside(&["rules", "reload", "--server", &hub.url]).output().unwrap();
+    let reloaded = hub.beside(&["rules", "reload"]).output().unwrap();
     assert_eq!(code(&reloaded), 0, "{}", err(&reloaded));
     until(PATIENCE, "n1 judges again", || {
         say();

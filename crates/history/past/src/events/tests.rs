@@ -1,3 +1,5 @@
+//! What becomes an event, and what does not: samples in, events out.
+
 use super::*;
 use khz_promql::stale;
 

@@ -9,7 +9,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const FAR = 0.5;
 /** Marks of one plot. */
 const PLOT_MARKS_MAX = 128;
-/** A window around an event: so many times as long as the event, at least this many seconds. */
+/** A window around an event: this many times as long as the event, and at least this many seconds. */
 const AROUND = 3;
 const AROUND_SECONDS_MIN = 60;
 

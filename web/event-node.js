@@ -4,6 +4,7 @@
 import { ask } from "./ask.js";
 import { EventLane } from "./event-lane.js";
 import { eventsOf } from "./event-list.js";
+import { WindowWatch } from "./window-watch.js";
 
 /** While the page is live, events are asked for this often. */
 const AGAIN_MS = 5_000;
@@ -16,8 +17,7 @@ export class NodeEvents {
     Object.assign(this, { root, view, node });
     this.signal = view.ended.signal;
     this.lane = new EventLane(root, view.time, () => view.shownOnes());
-    this.asked = this.seen = "";
-    this.askedAt = this.seenAt = -Infinity;
+    this.watch = new WindowWatch(STILL_MS, AGAIN_MS);
     this.timer = setInterval(() => this.check(), CHECK_MS);
     this.signal.addEventListener("abort", () => this.end());
     const beat = () => {
@@ -39,10 +39,7 @@ export class NodeEvents {
     const { past } = this.view.time;
     const { from, to } = this.view.time.shown;
     const window = past ? `${from}|${to}` : `${(to - from).toFixed(0)}`;
-    const now = performance.now();
-    if (window !== this.seen) [this.seen, this.seenAt] = [window, now];
-    const isDue = window !== this.asked || ((!past || this.problem) && now - this.askedAt >= AGAIN_MS);
-    if (!isDue || (past && now - this.seenAt < STILL_MS)) return;
+    if (!this.watch.isDue(window, past !== null, Boolean(this.problem))) return;
     this.isAsking = true;
     try {
       const query = new URLSearchParams({ ...(this.node ? { node: this.node } : {}), from: from.toFixed(3), to: to.toFixed(3) });
@@ -58,7 +55,7 @@ export class NodeEvents {
     } finally {
       this.isAsking = false;
     }
-    [this.asked, this.askedAt] = [window, performance.now()];
+    this.watch.note(window);
   }
 
   tell(list, leftOut, damage) {

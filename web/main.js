@@ -34,9 +34,7 @@ let noticeTimer = 0;
 
 readColours();
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
-window.addEventListener("khz-theme", () => {
-  repaint();
-});
+window.addEventListener("khz-theme", repaint);
 window.addEventListener("hashchange", route);
 find("#palette-open").addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {
@@ -134,7 +132,7 @@ async function route() {
   if (["node", "cluster"].includes(next.name)) addBeside(view, next);
 }
 
-/** What views may say, and what they are told. */
+/** What views may say, and what they hear. */
 function on() {
   return {
     state: showState,

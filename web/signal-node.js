@@ -11,6 +11,7 @@ import { beginOf, peersOf, queryAddress, sinceText } from "./signal-past.js";
 import { SIGNALS, signalOf } from "./signal-table.js";
 import { whyMissing } from "./signal-why.js";
 import { duration } from "./units.js";
+import { WindowWatch } from "./window-watch.js";
 
 /** Values of now are this far apart (s), and asked for as often. */
 const STEP = 5;
@@ -44,8 +45,7 @@ export class NodeSignals {
     this.begins = new Map();
     this.peers = { id: "", text: "", at: -Infinity };
     this.opened = "";
-    this.askedFor = this.seenWindow = "";
-    this.askedAt = this.seenAt = -Infinity;
+    this.watch = new WindowWatch(STILL_MS, 1_000 * STEP);
     this.showAll("asking…");
     this.timer = setInterval(() => this.check(), CHECK_MS);
     this.signal.addEventListener("abort", () => this.end());
@@ -62,11 +62,7 @@ export class NodeSignals {
     if (this.isAsking || document.hidden) return;
     const { past } = this.view.time;
     const window = past ? `${past.from}|${past.to}` : "now";
-    const now = performance.now();
-    if (window !== this.seenWindow) [this.seenWindow, this.seenAt] = [window, now];
-    const isStill = !past || now - this.seenAt >= STILL_MS;
-    const isDue = window !== this.askedFor || (!past && now - this.askedAt >= 1_000 * STEP) || (this.problem && now - this.askedAt >= 1_000 * STEP);
-    if (!isStill || !isDue) return this.askPeers();
+    if (!this.watch.isDue(window, past !== null, Boolean(this.problem))) return this.askPeers();
     this.isAsking = true;
     try {
       await (past ? this.askPast(past) : this.askNow());
@@ -80,7 +76,7 @@ export class NodeSignals {
     } finally {
       this.isAsking = false;
     }
-    [this.askedFor, this.askedAt] = [window, performance.now()];
+    this.watch.note(window);
   }
 
   async askNow() {

@@ -8,7 +8,7 @@ import { digits, percent, plain, UNKNOWN_TEXT } from "./units.js";
 const MODES = `mode=~"idle|iowait|irq|nice|softirq|steal|system|user"`;
 
 const cpuTime = (modes, only, over) => `sum by (instance) (rate(khz_cpu_all_seconds_total{${modes}${only}}[${over}]))`;
-/** How many CPUs there are: so many seconds pass in a second. */
+/** How many CPUs there are: together they have this many seconds of time in each second. */
 const cpus = (only, over) => cpuTime(MODES, only, over);
 const rate = (name, only, over) => `rate(${name}{instance!=""${only}}[${over}])`;
 const pressure = (resource) => (only, over) => `100 * max by (instance) (${rate(`node_pressure_${resource}_waiting_seconds_total`, only, over)})`;

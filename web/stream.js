@@ -121,7 +121,7 @@ export class Line {
     let history = await ask(Math.min(rowsMax, FIRST_ROWS));
     const wouldTake = (performance.now() - began) * (rowsMax / FIRST_ROWS);
     if (turn !== this.turn) return;
-    // Of a node with very many CPUs the server refuses so many rows.
+    // Of a node with very many CPUs the server refuses this number of rows.
     if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await ask(rowsMax).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;

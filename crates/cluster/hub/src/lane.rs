@@ -199,7 +199,7 @@ impl Lane {
         lane
     }
 
-    /// So many rows have come of a former epoch, which it had not counted.
+    /// The lane has taken this many rows of a former epoch that nobody has counted.
     pub fn counts_for_former(&mut self, rows: u64) {
         self.before.rows = self.before.rows.saturating_add(rows);
         self.before.late = self.before.late.saturating_add(rows);

@@ -240,15 +240,14 @@ impl Followed {
             subscription.cursors().iter_mut().filter_map(|cursor| read(&self.name, cursor)).collect();
         let is_about_rules = |notice: &Notice| notice.is_refusal || notice.leaves_out.is_some();
         all.extend(notices.into_iter().filter(is_about_rules).map(|notice| {
-            let (rows, leaves_out) = (Vec::new(), notice.leaves_out);
-            let does_not_judge = leaves_out != Some(false);
+            let does_not_judge = notice.leaves_out != Some(false);
             RuleNews {
                 channel: self.name.clone(),
                 node: notice.node,
-                rows,
+                rows: Vec::new(),
                 is_broken: does_not_judge,
                 refusal: does_not_judge.then_some(notice.text),
-                leaves_out,
+                leaves_out: notice.leaves_out,
             }
         }));
         all

@@ -14,7 +14,7 @@ const DIR_MODE: u32 = 0o750;
 const FILE_MODE: u32 = 0o640;
 
 /// A text that could not be written is to be written again after this time: somebody may have made room.
-pub const WRITTEN_AGAIN: Duration = Duration::from_secs(2);
+const WRITTEN_AGAIN: Duration = Duration::from_secs(2);
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]

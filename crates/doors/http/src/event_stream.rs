@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -20,6 +20,7 @@ use khz_model::{Bell, Nanos, Rate, Share};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::clock;
 use crate::counters::{Counters, Held, count};
 use crate::limits::STREAM_BYTES;
 use crate::pages;
@@ -235,8 +236,7 @@ impl<S: Source> http_body::Body for EventStream<S> {
 /// Ticks shortly after each multiple of the period, so that all streams of one rate wake together.
 fn poll_timer(period: Duration) -> Interval {
     let period = period.clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
-    let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let into = Nanos((real.as_nanos() % period.as_nanos()) as u64);
+    let into = Nanos(clock::wall().0 % period.as_nanos() as u64);
     let start = Instant::now() + (period - Duration::from(into)) + POLL_AFTER_TICK;
     let mut timer = interval_at(start, period);
     timer.set_missed_tick_behavior(MissedTickBehavior::Skip);

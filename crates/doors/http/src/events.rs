@@ -2,14 +2,14 @@
 //! past (`khz_past::events`) when somebody asks, in the same turns as queries in PromQL. It keeps no log.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use khz_model::{Nanos, NodeName, NodeStatus, Query};
+use khz_model::{NodeName, NodeStatus, Query};
 use khz_past::{Event, EventKind, Events};
 
+use crate::clock::{self, milliseconds};
 use crate::json;
 use crate::limits::QUERY_TIMEOUT;
 use crate::pages::{self, Writer};
@@ -30,8 +30,7 @@ const TO_DEFAULT: &str = "now";
 /// `GET /khz/v1/events`
 pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), EVENTS_PARAMS)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    let now = clock::wall();
     let from = milliseconds(params.moment("from", now, FROM_DEFAULT)?);
     let to = milliseconds(params.moment("to", now, TO_DEFAULT)?);
     if from > to {
@@ -46,10 +45,6 @@ pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Res
         explain(&mut found, status);
     }
     pages::json(&app, async move |writer| write(writer, &node, (from, to), found).await).await
-}
-
-fn milliseconds(time: Nanos) -> i64 {
-    i64::try_from(time.0 / 1_000_000).unwrap_or(i64::MAX)
 }
 
 /// The node of this name; without a name, the only one there is.

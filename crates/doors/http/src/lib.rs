@@ -14,6 +14,7 @@ mod catalog;
 mod channel_cost;
 mod channel_rows;
 mod channels;
+mod clock;
 mod collect;
 mod counters;
 mod descriptions;

@@ -1,7 +1,6 @@
 //! `/khz/v1/nodes`: lists the nodes and the state of each, and forgets those that are gone. Reads no values.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -12,6 +11,7 @@ use khz_model::fold::fold;
 use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Pattern, Query, Rate};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::clock;
 use crate::door::NodeGroup;
 use crate::json;
 use crate::limits::STATUSES_AT_ONCE;
@@ -92,8 +92,7 @@ impl List {
         for some in names.all().chunks(STATUSES_AT_ONCE) {
             let status = self.query.status_of(some);
             writer.hold(names.held() + held(&status))?;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+            let now = clock::wall();
             for node in &status {
                 json::next(writer.page(), written);
                 written += 1;

@@ -4,7 +4,6 @@
 mod recording;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -14,6 +13,7 @@ use khz_model::{
     RangePoint, RangeRequest, RangeShape, Reading, Series, ValueFormat, ValueType,
 };
 
+use crate::clock;
 use crate::json;
 use crate::limits::{RANGE_PARTS_AT_ONCE, RANGE_READINGS_AT_ONCE};
 use crate::pages::{self, Writer};
@@ -33,8 +33,7 @@ const TO_DEFAULT: &str = "now";
 /// `GET /khz/v1/range`
 pub(crate) async fn range(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), RANGE_PARAMS)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    let now = clock::wall();
     let request = RangeRequest {
         patterns: params.patterns()?,
         from: params.moment("from", now, FROM_DEFAULT)?,

@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use khz_model::{Delivery, Nanos, NodeName, NodeStatus, Pattern, Presence, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::counters::{Counters, count};
 use crate::encoder::notices;
 use crate::event_stream::{Due, Source};
@@ -265,8 +266,7 @@ impl Source for Steps {
         let now = Instant::now();
         if !steps.is_empty() || !events.is_empty() || now.duration_since(self.spoke) >= SILENT_MAX {
             self.spoke = now;
-            let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let now = step(Nanos(real.as_nanos() as u64), self.head.rate.period());
+            let now = step(clock::wall(), self.head.rate.period());
             self.steps_events(now, steps, &mut events);
         }
         Due::Events(events)

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -15,6 +15,7 @@ use khz_door::{Caller, Connection};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Presence, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::counters::{Counters, count};
 use crate::encoder::notices;
 use crate::event_stream::{Due, EventStream, Source, place};
@@ -213,8 +214,7 @@ impl Tiles {
     }
 
     fn tiles_event(&self, roster: &[NodeStatus], values: &[Option<f64>], events: &mut String) {
-        let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let stamp = Stamp { boot: Nanos(real.as_nanos() as u64), real_offset: 0 };
+        let stamp = Stamp { boot: clock::wall(), real_offset: 0 };
         events.push_str("event: tiles\ndata: {\"t\":");
         json::text(events, &stamp.real_text());
         events.push_str(",\"v\":");

@@ -174,7 +174,7 @@ impl Lanes {
         }
     }
 
-    /// The base lane of this epoch, for rows that come late, whoever speaks for the node now. Of a former epoch only rows of a time are
+    /// The base lane of this epoch, for rows that come late, also if another one speaks for the node now. Of a former epoch only rows of a time are
     /// missing that the present one does not have: those from before it, and those after it, if the hub that speaks for the node has not
     /// noticed so far that the node is elsewhere. A node that has no lane of this epoch gets one, unless another epoch has that time.
     /// Returns its id.

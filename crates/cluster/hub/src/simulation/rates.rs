@@ -40,7 +40,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// For each row that a reader gets, where one row of so many comes: between which times it was gathered, the last not included.
+    /// For each row that a reader gets, where one row of several comes: between which times it was gathered, the last not included.
     fn rows(&self, every: u64) -> BTreeSet<(Nanos, Nanos)> {
         let (first, length) = (self.made.first.0, every * self.made.period.0);
         let begin = |time: &Nanos| first + (time.0 - first) / length * length;

@@ -2,13 +2,14 @@
 //! ignored, as Prometheus does.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use http_body::Body as _;
 
 use crate::bodies;
+use crate::clock;
 use crate::limits::{PATTERNS_MAX, QUERY_TIMEOUT};
 use crate::params::decode;
 use crate::prometheus::evaluate::Asked;
@@ -30,8 +31,7 @@ pub(crate) struct Form {
 impl Form {
     /// Reads the parameters of a request.
     pub async fn of(request: Request) -> Result<Self, Failure> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let now = clock::wall_milliseconds();
         let client = client(&request);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let body = body(request).await?;

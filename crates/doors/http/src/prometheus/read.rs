@@ -2,7 +2,6 @@
 //! protobuf in snappy (docs/remote.md).
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
@@ -12,6 +11,7 @@ use khz_remote::message::ReadRequest;
 use khz_remote::{RemoteError, read};
 
 use crate::bodies;
+use crate::clock;
 use crate::limits::{QUERY_TIMEOUT, READ_BYTES_MAX};
 use crate::pages::{self, Writer};
 use crate::prometheus::evaluate::{Asked, evaluate};
@@ -33,8 +33,7 @@ pub(crate) async fn read_remotely(
         ));
     }
     let client = client(&request);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let now = clock::wall_milliseconds();
     let body = bodies::whole(request, READ_BYTES_MAX, "a request to read").await?;
     let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, stop| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;

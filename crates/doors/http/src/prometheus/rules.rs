@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -10,6 +9,7 @@ use khz_model::calendar::Civil;
 use khz_promql::LabelSet;
 use khz_rules::{Alert, AlertState, GroupStanding, RuleKind, RuleStanding, Standing};
 
+use crate::clock::wall_milliseconds;
 use crate::json;
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes};
@@ -70,14 +70,8 @@ fn notes(standing: &Standing) -> Notes {
             standing.refused
         )],
     };
-    warnings.extend(late(standing, now()));
+    warnings.extend(late(standing, wall_milliseconds()));
     Notes { warnings, ..Notes::default() }
-}
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Which groups were not evaluated for long, if there are some.

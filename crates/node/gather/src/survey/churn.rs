@@ -165,7 +165,7 @@ impl Churn {
         Ok(())
     }
 
-    /// Why names had no room in this text or a recent one: people are told once, and not each time that there is some room for a moment.
+    /// Why names had no room in this text or a recent one: the log says so once, and not each time that there is some room for a moment.
     pub fn recent(&self) -> Option<Crowded> {
         self.crowded.filter(|(at, _)| self.begun.since(*at) < NEW_SERIES_TIME).map(|(_, why)| why)
     }

@@ -6,7 +6,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use khz_parse::Subject;
+use rustix::io::Errno;
 
+use super::folder::shown;
 use super::{Step, Survey};
 use crate::clock;
 
@@ -50,6 +52,18 @@ impl<'a> Course<'a> {
         let state = self.survey.lock();
         let stuck = state.stuck.iter().find(|stuck| stuck.step.is_of(self.subject, item));
         stuck.map(|stuck| stuck.file.clone()).unwrap_or_default()
+    }
+
+    /// Notes why a file that should have a number has none, unless another one before it had none.
+    pub fn note(&mut self, problem: impl FnOnce() -> Option<String>) {
+        if self.problem.is_none() {
+            self.problem = problem();
+        }
+    }
+
+    /// The same of a file or folder that the kernel refuses.
+    pub fn note_refused(&mut self, path: &Path, errno: Errno) {
+        self.note(|| Some(format!("{}: {}", shown(path), std::io::Error::from(errno))));
     }
 
     /// Where it says which file it reads.

@@ -77,7 +77,7 @@ const ANSWERS: [Way; 8] = [
     way("megabyte", UNREADABLE),
 ];
 
-/// What is in the place of a file.
+/// What stands where a file should be.
 const PLACES: [Way; 8] = [
     way("folder", UNREADABLE),
     way("pipe", UNREADABLE),
@@ -217,7 +217,7 @@ fn with_kinds(root: &MadeUp, ways: &[Way]) {
     }
 }
 
-/// Puts something in the place of a file.
+/// Puts something where a file should be.
 fn put(root: &MadeUp, path: &str, way: &str, is_prom: bool) {
     let place = root.join(path);
     let folder = place.parent().unwrap();

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::folder::shown;
 
 /// The most file systems that are asked: each costs a system call every ten seconds, and seven slots. A node of a
 /// cluster has some ten; one with hundreds of containers has a mount for each of them.
@@ -46,8 +45,7 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         begin_line(&mut text, mount, list.is_read_only(mount));
         let sizes = match course.begin(mount.place)? {
             true => statvfs(below(root, mount.place)).map_err(|errno| {
-                let place = shown(&below(root, mount.place));
-                course.problem.get_or_insert_with(|| format!("{place}: {}", std::io::Error::from(errno)));
+                course.note_refused(&below(root, mount.place), errno);
                 UNREADABLE
             }),
             false => Err(STUCK),

@@ -46,7 +46,7 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         count += 1;
         if count <= INTERFACES_MAX {
             interface(&mut folder, name.as_encoded_bytes(), &mut text);
-            course.problem = course.problem.take().or_else(|| folder.problem());
+            course.note(|| folder.problem());
         }
     }
     text.extend(format!("* links_left_out={}\n", count.saturating_sub(INTERFACES_MAX)).bytes());

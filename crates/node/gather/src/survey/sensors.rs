@@ -162,7 +162,7 @@ impl Chip {
                 entries("clock").for_each(|entry| read.number(&mut line, entry));
                 leaves.add(step, line);
             }
-            course.problem = course.problem.take().or_else(|| read.problem());
+            course.note(|| read.problem());
         }
     }
 }

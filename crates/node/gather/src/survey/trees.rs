@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::Answer;
 use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
-use super::folder::{Folder, joined, names, shown};
+use super::folder::{Folder, joined, names};
 use super::line::Line;
 use crate::clock;
 use found::{Found, Head, Unread};
@@ -205,9 +205,7 @@ impl Trees {
                 // It is no folder, or has gone since it was listed.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => continue,
                 Err(errno) => {
-                    let problem =
-                        || format!("{}: {}", shown(&place.below(root)), std::io::Error::from(errno));
-                    course.problem.get_or_insert_with(problem);
+                    course.note_refused(&place.below(root), errno);
                     refused = Some(errno);
                     if let Some(line) = place.unread(root, groups, branch, Unread::Folder)
                         && leaves.has_room(course)
@@ -261,7 +259,7 @@ impl Trees {
                 }
                 leaves.add(&step, self.filled(head, groups, &word, &mut folder));
             }
-            course.problem = course.problem.take().or_else(|| folder.problem());
+            course.note(|| folder.problem());
         }
         Ok(refused)
     }

@@ -79,7 +79,7 @@ impl Leaves {
                 NEW_SERIES_TIME.0 / Nanos::SECOND.0
             ),
         };
-        course.problem.get_or_insert(problem);
+        course.note(|| Some(problem));
     }
 
     /// True if there is a line of this step.

@@ -8,7 +8,9 @@ import { digits, percent, plain, UNKNOWN_TEXT } from "./units.js";
 const MODES = `mode=~"idle|iowait|irq|nice|softirq|steal|system|user"`;
 
 const cpuTime = (modes, only, over) => `sum by (instance) (rate(khz_cpu_all_seconds_total{${modes}${only}}[${over}]))`;
-/** How many CPUs there are: together they have this many seconds of time in each second. */
+/** How many CPUs there are, as a slope: next to a gap a rate is too low, and the queue would look too long. */
+const count = (only, over) => `sum by (instance) (deriv(khz_cpu_all_seconds_total{${MODES}${only}}[${over}]))`;
+/** All of their time. */
 const cpus = (only, over) => cpuTime(MODES, only, over);
 const rate = (name, only, over) => `rate(${name}{instance!=""${only}}[${over}])`;
 const pressure = (resource) => (only, over) => `100 * max by (instance) (${rate(`node_pressure_${resource}_waiting_seconds_total`, only, over)})`;
@@ -33,8 +35,8 @@ export const SIGNALS = [
     means: "All CPUs work. A node that computes is meant to; the run queue and CPU pressure say whether tasks wait for a CPU.",
   },
   {
-    id: "queue", name: "Run queue", format: each("tasks per CPU"), hold: 30, warning: { enter: 2, leave: 1.5 }, bad: { enter: 4, leave: 3 },
-    of: (only, over) => `sum by (instance) (avg_over_time(node_procs_running{instance!=""${only}}[${over}])) / ${cpus(only, over)}`,
+    id: "queue", name: "Run queue", format: each("per CPU"), hold: 30, warning: { enter: 2, leave: 1.5 }, bad: { enter: 4, leave: 3 },
+    of: (only, over) => `sum by (instance) (avg_over_time(node_procs_running{instance!=""${only}}[${over}])) / ${count(only, over)}`,
     metrics: ["kernel.procs_running", "cpu.all.idle"], panels: ["Load"],
     means: "More tasks want to run than there are CPUs, so they run in turns. Look for a program with too many threads, or for two jobs on one node.",
   },

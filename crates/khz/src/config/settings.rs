@@ -214,7 +214,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "rules_interval",
         shape: Shape::Text("TIME"),
         default: "15s",
-        help: "How often a group of rules is evaluated that does not say so itself",
+        help: "How often the hub evaluates a group of rules that has no interval of its own",
         scope: scope::HUB,
     },
     Setting {

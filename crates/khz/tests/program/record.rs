@@ -399,6 +399,45 @@ fn a_plot_names_what_it_shows() {
 }
 
 #[test]
+fn recordings_are_compared_each_from_its_first_row_on_and_to_one_scale() {
+    let folder = folder("compared");
+    let (svg, html) = (folder.join("ab.svg"), folder.join("ab.html"));
+    let (one, two) = (workload("compile"), workload("idle"));
+    let base = ["plot", &one, &two, "--compare", "-m", "cpu.all.user"];
+    for path in [&svg, &html] {
+        let output = run(&[&base[..], &["-o", word(path)]].concat());
+        assert_eq!((code(&output), err(&output).as_str()), (0, ""));
+    }
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    for words in [
+        ">time since the first row of each<",
+        ">cpu.all.user of 2 recordings<",
+        ">compile-100hz<",
+        ">idle-100hz<",
+    ] {
+        assert!(picture.contains(words), "{words}");
+    }
+    let page = std::fs::read_to_string(&html).unwrap();
+    let data = page.split("id=\"plot-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["from"], serde_json::Value::Null);
+    let titles: Vec<&str> =
+        data["panels"].as_array().unwrap().iter().map(|panel| panel["title"].as_str().unwrap()).collect();
+    assert_eq!(
+        titles,
+        ["compile-100hz: cpu.all.user, CPUs", "idle-100hz: cpu.all.user, CPUs"],
+        "in the order of the files"
+    );
+    for panel in data["panels"].as_array().unwrap() {
+        let first = panel["series"][0]["at"][0].as_f64().unwrap();
+        assert!(first < 1.0, "{}: {first}", panel["title"]);
+    }
+    let alone = run(&["plot", &one, "--compare", "-m", "cpu.all.user"]);
+    assert_eq!(code(&alone), 2);
+    assert!(err(&alone).contains("--compare takes two to 16 recordings"), "{}", err(&alone));
+}
+
+#[test]
 fn a_plot_that_would_say_nothing_is_refused() {
     let one = workload("idle");
     for (more, problem) in [

@@ -23,8 +23,8 @@ pub fn points(lines: usize) -> usize {
     (POINTS_ALL / lines.max(1)).clamp(1_000, POINTS)
 }
 
-/// The page. The chart begins at `from`, in seconds since 1970.
-pub fn page(chart: &Chart, from: f64, remarks: &[String]) -> Result<String, Failure> {
+/// The page.
+pub fn page(chart: &Chart, remarks: &[String]) -> Result<String, Failure> {
     let mut imports = serde_json::Map::new();
     for name in modules()? {
         let address = format!("data:text/javascript;charset=utf-8,{}", percent_encoded(&bare(file(&name)?)));
@@ -42,12 +42,12 @@ pub fn page(chart: &Chart, from: f64, remarks: &[String]) -> Result<String, Fail
          <script type=\"application/json\" id=\"plot-data\">{}</script>\n\
          <script type=\"module\">import \"khz/{ENTRY}\";</script>\n</body>\n</html>\n",
         script_safe(&json!({ "imports": imports })),
-        script_safe(&numbers(chart, from, remarks)),
+        script_safe(&numbers(chart, remarks)),
     ))
 }
 
 /// What the chart shows, as `plot-page.js` takes it: a panel for each node and axis.
-fn numbers(chart: &Chart, from: f64, remarks: &[String]) -> Value {
+fn numbers(chart: &Chart, remarks: &[String]) -> Value {
     let panels = chart.panels.iter().flat_map(|panel| {
         chart.axes.iter().enumerate().filter_map(move |(number, axis)| {
             let curves: Vec<&Curve> = panel.curves.iter().filter(|curve| curve.axis == number).collect();
@@ -57,12 +57,13 @@ fn numbers(chart: &Chart, from: f64, remarks: &[String]) -> Value {
             } else {
                 format!("{}: {}", panel.name, axis.title)
             };
-            (!series.is_empty())
-                .then(|| json!({ "title": title, "scale": scale(axis.scale), "series": series }))
+            (!series.is_empty()).then(
+                || json!({ "title": title, "axis": number, "scale": scale(axis.scale), "series": series }),
+            )
         })
     });
     json!({
-        "title": chart.title, "subtitle": chart.subtitle, "from": from, "to": from + chart.seconds,
+        "title": chart.title, "subtitle": chart.subtitle, "from": chart.begins, "seconds": chart.seconds,
         "remarks": remarks, "panels": panels.collect::<Vec<_>>(),
     })
 }

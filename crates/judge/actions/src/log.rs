@@ -169,12 +169,16 @@ mod tests {
     }
 
     fn end(run: u64) -> Line {
-        Line { at: 1, run, event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false } }
+        Line {
+            at: 1,
+            run,
+            event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false, again: None },
+        }
     }
 
     fn kept(run: u64) -> Line {
         let key = Key { action: "a".into(), fingerprint: u64::MAX, starts_at: -1 };
-        Line { at: 1, run, event: Event::Kept { key } }
+        Line { at: 1, run, event: Event::Kept { key, again: None } }
     }
 
     fn open(place: &Path, max: u64) -> (AuditLog, Vec<Line>) {

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use khz_state::Tended;
+
 use crate::actor::{Booster, now};
 use crate::command::{Attempt, Result};
 use crate::desk::{Desk, Turn};
@@ -237,6 +239,14 @@ impl Shared {
                     Err(problem) => Result::new(Outcome::Failed, problem),
                 },
             },
+        }
+    }
+}
+
+impl Tended for Shared {
+    fn tend(&self) {
+        if !self.is_over.load(Ordering::Acquire) {
+            held(&self.book).log.tend();
         }
     }
 }

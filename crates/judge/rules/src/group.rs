@@ -45,6 +45,9 @@ pub struct Settings {
     pub outage_tolerance: i64,
     /// For how long a pending alert waits at least after a pause (ms): ten minutes, as in Prometheus.
     pub grace: i64,
+    /// `for` and `keep_firing_for` are over by so much earlier (ms), and by half of the group's interval at most: rows come a little early
+    /// or late. It is half of the time between two rows that nodes judge.
+    pub tolerance: i64,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             external_url: String::new(),
             outage_tolerance: 3_600_000,
             grace: 600_000,
+            tolerance: 0,
         }
     }
 }
@@ -202,6 +206,11 @@ impl Evaluator {
         self.group.interval.unwrap_or(self.settings.interval).max(1)
     }
 
+    /// For how long alerts of a rule are pending, and fire on (ms), on rows that come a little early or late.
+    fn times(&self, alerting: &Alerting) -> (i64, i64) {
+        alerting.times(self.settings.tolerance, self.interval())
+    }
+
     /// The first time after this one at which the group is due: at multiples of its interval, moved by a part of it that depends
     /// on the group, so that groups do not all come at once.
     pub fn next(&self, after: i64) -> i64 {
@@ -242,7 +251,7 @@ impl Evaluator {
                 continue;
             };
             let unfired = match rule.alerting() {
-                Some(alerting) => progress.alerts.wait_again(alerting.hold, now),
+                Some(alerting) => progress.alerts.wait_again(next.times(alerting).0, now),
                 // A rule that records now has no alerts.
                 None => std::mem::take(&mut progress.alerts).iter().cloned().collect(),
             };

@@ -16,7 +16,7 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::of_span;
-use crate::show::table::{Side, Table, cut, fitted, json_line, printable, remark};
+use crate::show::table::{Side, Table, cut, fitted, json_line, remark};
 use crate::show::terminal;
 
 /// Labels that say where an alert is.

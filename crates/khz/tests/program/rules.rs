@@ -538,6 +538,36 @@ fn what_could_not_be_written_is_written_as_soon_as_there_is_room_although_nothin
 }
 
 #[test]
+fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repeats_nothing() {
+    let (place, hub, _agent) = firing("rules-removed");
+    let state = place.0.join("state");
+    let files = |folder: &std::path::Path| -> Vec<String> {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".jsonl")).collect();
+        names.sort();
+        names
+    };
+    let all = ["actions.jsonl", "alerts.jsonl", "notify.jsonl", "roster.jsonl", "scores.jsonl"];
+    until(PATIENCE, "all is kept", || files(&state) == all);
+    evaluated(&hub);
+    let before = std::fs::read_to_string(state.join("actions.jsonl")).unwrap();
+    std::fs::remove_dir_all(&state).unwrap();
+    until(PATIENCE, "all is there again", || files(&state) == all);
+    assert_eq!(std::fs::read_to_string(state.join("actions.jsonl")).unwrap(), before);
+    let own = get_at(&hub, "/metrics");
+    let renewed = own.lines().find_map(|line| line.strip_prefix("khz_state_renewed_total ")?.parse().ok());
+    assert!(renewed >= Some(all.len()), "{own}");
+    // kill -9
+    let link = hub.link_address();
+    drop(hub);
+    let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
+    until(PATIENCE, "the alerts go on", || fires(&hub));
+    evaluated(&hub);
+    goes_on(&place);
+}
+
+#[test]
 fn a_file_that_is_missing_is_named_beside_the_errors_of_the_others_for_people_and_for_programs() {
     let place = Place::new("rules-missing");
     let bad = place.file("bad.yml", "groups: [{name: g, rules: [{alert: A, expr: '1 +'}]}]");

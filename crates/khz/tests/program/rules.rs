@@ -194,10 +194,15 @@ fn goes_on(place: &Place) {
 
 /// A hub with two alerts that it judges, of which people were told.
 fn firing(name: &str) -> (Place, Running, Running) {
-    let (place, link) = (Place::new(name), free_port());
+    firing_at(name, &free_port())
+}
+
+/// The same, at this address of the hub.
+fn firing_at(name: &str, link: &str) -> (Place, Running, Running) {
+    let place = Place::new(name);
     write_rules(&place, OF_HUB);
-    let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
-    let agent = place.agent(&link, "n1");
+    let hub = start_with(&place, link, &format!("{}{}", keeps(&place), acts(&place)));
+    let agent = place.agent(link, "n1");
     until(PATIENCE, "both are told and acted on", || {
         told(&place, "OfNode", "info", "firing") + told(&place, "OfNone", "info", "firing") >= 2
             && acted(&place).len() >= 2
@@ -539,7 +544,8 @@ fn what_could_not_be_written_is_written_as_soon_as_there_is_room_although_nothin
 
 #[test]
 fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repeats_nothing() {
-    let (place, hub, _agent) = firing("rules-removed");
+    let link = free_port();
+    let (place, hub, _agent) = firing_at("rules-removed", &link);
     let state = place.0.join("state");
     let files = |folder: &std::path::Path| -> Vec<String> {
         let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -559,7 +565,6 @@ fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repea
     let renewed = own.lines().find_map(|line| line.strip_prefix("khz_state_renewed_total ")?.parse().ok());
     assert!(renewed >= Some(all.len()), "{own}");
     // kill -9
-    let link = hub.link_address();
     drop(hub);
     let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
     until(PATIENCE, "the alerts go on", || fires(&hub));

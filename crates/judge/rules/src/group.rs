@@ -185,6 +185,13 @@ impl Evaluator {
         changed
     }
 
+    /// What a rule had, and what was forgotten at this time since it gave too many alerts, is over: people are told so.
+    fn part_with_forgotten(&mut self, rule: usize, now: i64) {
+        let forgotten = self.rules[rule].alerts.take_forgotten();
+        let expr = &self.group.rules[rule].expr;
+        self.gone.extend(forgotten.iter().filter_map(|alert| GoneAlert::of(alert, expr, now)));
+    }
+
     /// From now on its alerts may take no more than this.
     pub fn limit(&mut self, room: Room) {
         self.room = room;

@@ -77,6 +77,7 @@ impl Evaluator {
                 })),
                 Err(unmade) => failed.push(unmade),
             }
+            self.part_with_forgotten(number, time);
         }
         (passed, failed)
     }

@@ -296,7 +296,7 @@ fn judge(
 }
 
 /// A series as people name it: `fs.read_only[/]`. Labels are there only if several series have that name.
-fn plain(name: &str, page: &Page) -> String {
+fn plain(name: &str, page: &mut Page) -> String {
     let short = |name: &str| {
         let series = SeriesName::parse(name).ok()?;
         let instance = series.instance.as_ref()?;

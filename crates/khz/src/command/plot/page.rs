@@ -178,6 +178,7 @@ mod tests {
         let right = curve(1, vec![point(1.0, 2.0, 2.0, 2.0, false)]);
         Chart {
             title: "</script><b>".into(),
+            begins: Some(100.0),
             seconds: 10.0,
             axes: vec![
                 Axis { title: "number".into(), scale: Scale::Plain },
@@ -192,20 +193,20 @@ mod tests {
     #[test]
     fn each_axis_of_a_node_is_a_panel_with_its_numbers() {
         let expected = json!({
-            "title": "</script><b>", "subtitle": "", "from": 100.0, "to": 110.0, "remarks": [],
+            "title": "</script><b>", "subtitle": "", "from": 100.0, "seconds": 10.0, "remarks": [],
             "panels": [
-                { "title": "n1: number", "scale": "plain", "series": [{ "label": "load.1m", "at": [0.0, 2.5],
+                { "title": "n1: number", "axis": 0, "scale": "plain", "series": [{ "label": "load.1m", "at": [0.0, 2.5],
                   "mean": [1.0, 123456.8], "low": [1.0, 1.0], "high": [1.0, 7.0], "broken": [1] }] },
-                { "title": "n1: bytes", "scale": "bytes", "series": [{ "label": "mem.free", "at": [1.0],
+                { "title": "n1: bytes", "axis": 1, "scale": "bytes", "series": [{ "label": "mem.free", "at": [1.0],
                   "mean": [2.0], "broken": [] }] },
             ],
         });
-        assert_eq!(numbers(&chart(), 100.0, &[]), expected);
+        assert_eq!(numbers(&chart(), &[]), expected);
     }
 
     #[test]
     fn the_page_has_all_its_modules_and_fetches_nothing() {
-        let page = page(&chart(), 100.0, &[]).unwrap();
+        let page = page(&chart(), &[]).unwrap();
         let body = page.split_once("id=\"plot-data\"").unwrap().1;
         assert_eq!(body.matches("</script>").count(), 2, "no text ends a script");
         for name in modules().unwrap() {

@@ -10,6 +10,7 @@ mod firings;
 mod gathered;
 mod groups;
 mod judging;
+mod node_time;
 mod numbers;
 mod outside;
 mod passed;

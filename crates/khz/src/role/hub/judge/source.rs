@@ -297,7 +297,7 @@ impl AtSource {
             tracing::info!("{} does not judge rules by itself: {refusal}", news.node);
         }
         let taken_over = &self.taken_over;
-        judging.take(news, &self.job, groups, &mut |groups, mut said: Said| {
+        judging.take(news, super::clock::both_now(), &self.job, groups, &mut |groups, mut said: Said| {
             said.given.retain(|(rule, _)| !taken_over.contains(&RuleId { group: said.group, rule: *rule }));
             if !said.given.is_empty() {
                 take(groups, said);

@@ -59,19 +59,19 @@ Exit codes: 0 done, 1 an error while it worked, 2 wrong usage, 3 partly done
 pub enum Command {
     /// Gather on this node and report to a hub.
     ///
-        /// The agent always sends one row a second of all numbers (its base lane). While the hub or the network is away, rows
+    /// The agent always sends one row a second of all numbers (its base lane). While the hub or the network is away, rows
     /// stay in shared memory, even if this process ends. When the hub is back, the agent sends them. While a reader
     /// wants a faster rate, the agent sends additional rows, up to --rate-max. It serves HTTP only with --listen, and the
     /// text protocol only with --text-listen.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
-        /// Show what a hub does when alerts fire: the actions of its configuration, and the log of their runs.
+    /// Show what a hub does when alerts fire: the actions of its configuration, and the log of their runs.
     #[command(subcommand)]
     Actions(actions::ActionsCommand),
     /// List the alerts of a hub: what fires, since when, and why.
     #[command(after_help = alerts::EXAMPLES)]
     Alerts(alerts::AlertsFlags),
-        /// Say whether this node is healthy, for Slurm's HealthCheckProgram.
+    /// Say whether this node is healthy, for Slurm's HealthCheckProgram.
     ///
     /// It reads the latest values in the shared memory of this node's agent, and asks no hub. A condition is SERIES < VALUE,
     /// as for `khz wait`. If the values are not known (for example because no agent runs), the exit code is 3, and the node
@@ -80,7 +80,7 @@ pub enum Command {
     Health(health::HealthFlags),
     /// Collect from agents, and answer for all nodes.
     ///
-        /// Agents connect to the link door (port 7071) and send one row a second. Readers, such as `khz nodes`, `khz get
+    /// Agents connect to the link door (port 7071) and send one row a second. Readers, such as `khz nodes`, `khz get
     /// 'node[1-8]:mem.free'`, the page or Prometheus, ask at the HTTP door (port 7070), as they would ask a single node.
     /// There is also a text door (`nc localhost 2709`). While a reader wants a faster rate, the hub requests this rate from
     /// the nodes.
@@ -88,25 +88,25 @@ pub enum Command {
     Hub(hub::HubCommand),
     /// List the metrics: name, kind, type, unit, how often the kernel updates them, what they mean.
     ///
-        /// It asks the khz that listens at the configured address. That khz also knows the metrics that jobs publish
+    /// It asks the khz that listens at the configured address. That khz also knows the metrics that jobs publish
     /// (job.NAME); a hub knows those of all its nodes. If no khz answers, the list has what this program itself can gather.
     /// The column TYPE is unsigned, signed, float (a double) or labels (words in place of a number). The column AS A RATE
     /// has the unit of a counter's rate.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
-        /// List the nodes: up or down, when the hub last heard them, how many rows came and how many are missing.
+    /// List the nodes: up or down, when the hub last heard them, how many rows came and how many are missing.
     #[command(after_help = nodes::EXAMPLES)]
     Nodes(nodes::NodesFlags),
     /// Print the latest readings.
     ///
-        /// It asks the khz that listens at the configured address. If no khz answers, it reads this machine's kernel
+    /// It asks the khz that listens at the configured address. If no khz answers, it reads this machine's kernel
     /// itself. A value may be absent ("there is nothing to read") or failed ("reading went wrong"). The output shows
     /// which of the two, and never shows 0 in their place.
     #[command(after_help = get::EXAMPLES)]
     Get(get::GetFlags),
     /// Follow readings as they come.
     ///
-        /// Counters appear as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
+    /// Counters appear as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
     /// Other times (disk, pressure) are in percent of the time that passed. --raw shows the totals. On a terminal, a table
     /// is redrawn in place; otherwise every row is one line.
     ///
@@ -116,7 +116,7 @@ pub enum Command {
     Watch(watch::WatchFlags),
     /// Sleep until a condition is true, and print the row that made it true.
     ///
-        /// The nodes judge the condition, row by row. They send nothing before it is true. The command asks the khz that
+    /// The nodes judge the condition, row by row. They send nothing before it is true. The command asks the khz that
     /// listens at the configured address, as `khz watch` does. If no khz answers, this process reads the kernel itself.
     #[command(after_help = wait::EXAMPLES)]
     Wait(wait::WaitFlags),
@@ -129,7 +129,7 @@ pub enum Command {
     /// Rules of Prometheus: check rule files, run their tests, show where each rule is judged.
     #[command(subcommand)]
     Rules(rules::RulesCommand),
-        /// Show which sources work on this host, what they contain and cost, and which rate is possible.
+    /// Show which sources work on this host, what they contain and cost, and which rate is possible.
     ///
     /// The command gathers each source several times in a row; the shown time is the median. (At low rates on an idle
     /// machine a gather costs more, because caches are cold and the processor sleeps deeper.) Then it gathers all sources
@@ -142,12 +142,12 @@ pub enum Command {
     /// Make certificates and tokens for hubs, nodes and readers, and say what to copy where.
     #[command(after_help = certs::flags::EXAMPLES)]
     Certs(certs::flags::CertsFlags),
-        /// Show, export or remove rings: the latest rows of this machine's agents, also of agents that have ended.
+    /// Show, export or remove rings: the latest rows of this machine's agents, also of agents that have ended.
     #[command(subcommand)]
     Ring(ring::RingCommand),
     /// Show the cluster as a file tree: every node's values as files.
     ///
-        /// Any program can read any node's numbers like a local file, and set how often it wants them. Without --hub the tree
+    /// Any program can read any node's numbers like a local file, and set how often it wants them. Without --hub the tree
     /// has the nodes of the khz on this machine: a hub, or `khz` alone. When the tree is mounted, the command goes to the
     /// background.
     #[command(after_help = mount::EXAMPLES)]
@@ -157,13 +157,13 @@ pub enum Command {
     Umount(umount::UmountFlags),
     /// Add numbers of a job to those of this node.
     ///
-        /// These numbers travel like the kernel's numbers, and every door shows them as job.NAME. If a number is not sent again
+    /// These numbers travel like the kernel's numbers, and every door shows them as job.NAME. If a number is not sent again
     /// within 30 s, it becomes absent. Programs can also send the same lines to the socket themselves (docs/publish.md).
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishFlags),
     /// Record rows into a file: while they come, afterwards from the rings, or while a program runs.
     ///
-        /// The file describes itself. You can read it while khz writes it. After a crash it is valid up to its last complete
+    /// The file describes itself. You can read it while khz writes it. After a crash it is valid up to its last complete
     /// block. Nodes sample at the wanted rate as long as the recording lasts.
     #[command(after_help = record::flags::EXAMPLES)]
     Record(Box<record::flags::RecordFlags>),
@@ -176,13 +176,13 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
-        /// Ask a khz, any engine with Prometheus' interface, or the files of a store a question in PromQL.
+    /// Ask a khz, any engine with Prometheus' interface, or the files of a store a question in PromQL.
     ///
     /// The answer is a table; with --range it is a plot of characters. Series have the names and labels that Prometheus
     /// sees (`khz catalog --json` lists them). khz's own names work in quotes: '{"net.rx_bytes"}'.
     #[command(after_help = query::EXAMPLES)]
     Query(query::QueryFlags),
-        /// Show a made-up cluster with faults, and a tour of it, so that you see what khz does.
+    /// Show a made-up cluster with faults, and a tour of it, so that you see what khz does.
     ///
     /// One process has a hub, 200 simulated nodes, and a script of faults. It needs no file and no rights, reads no
     /// configuration, and leaves nothing when it ends.
@@ -190,7 +190,7 @@ pub enum Command {
     Demo(demo::DemoFlags),
     /// Simulate many nodes, to test a hub.
     ///
-        /// One process simulates all nodes. Each node has its own connection.
+    /// One process simulates all nodes. Each node has its own connection.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateFlags),
     /// Show or check a store: what a hub has written to disk.
@@ -198,7 +198,7 @@ pub enum Command {
     Store(store::StoreCommand),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
-        /// rrdtool's commands are create update updatev fetch info dump restore last lastupdate first tune resize xport list
+    /// rrdtool's commands are create update updatev fetch info dump restore last lastupdate first tune resize xport list
     /// flushcached graph graphv, and the pipe mode `-`. khz adds doctor DIR, plan, simulate, and import FOREIGN FILE.
     /// Without arguments, the command lists all of them.
     /// If this program is started under the name rrdtool, it behaves as rrdtool.
@@ -206,11 +206,11 @@ pub enum Command {
     Rrd(rrd::Words),
     /// Cache updates of .rrd files, with rrdcached's protocol; acknowledged updates survive kill -9.
     ///
-        /// Options are those of rrdcached; `khz rrdcached --help` lists them and a few more. Without -g the daemon goes to the
+    /// Options are those of rrdcached; `khz rrdcached --help` lists them and a few more. Without -g the daemon goes to the
     /// background. If this program is started under the name rrdcached, it behaves as rrdcached.
     #[command(after_help = rrd::RRDCACHED_EXAMPLES)]
     Rrdcached(rrd::Words),
-        /// Show or drop the pages of files that are in the kernel's page cache.
+    /// Show or drop the pages of files that are in the kernel's page cache.
     #[command(after_help = rrd::CACHE_EXAMPLES)]
     Cache(rrd::Words),
     /// Write the man pages into a directory.

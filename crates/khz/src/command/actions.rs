@@ -17,7 +17,7 @@ use crate::show::terminal;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-    khz actions list                  each configured action, and what it has done
+  khz actions list                  each configured action, and what it has done
   khz actions list --json           one object a line
 
 A rule names actions in its annotation khz_actions. When its alert fires, these

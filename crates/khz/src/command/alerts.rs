@@ -41,7 +41,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz alerts                        what fires, and what may fire soon
   khz alerts --firing               what fires
-    khz alerts show NodeDown node7    one alert with all its texts, and the rows
+  khz alerts show NodeDown node7    one alert with all its texts, and the rows
                                     around its beginning
   khz alerts --json                 one object a line
 

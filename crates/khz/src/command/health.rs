@@ -27,10 +27,10 @@ const REASONS_MAX: usize = 8;
 /// Examples for `khz health --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-    khz health                        the conditions of [health] in khz.toml
+  khz health                        the conditions of [health] in khz.toml
   khz health 'mem.available > 256MiB' 'load.1m < 500'
                                     these conditions, all of which must be true
-    khz health --on-unhealthy out     if it is unhealthy, [actions.out] drains
+  khz health --on-unhealthy out     if it is unhealthy, [actions.out] drains
                                     this node
   khz health --json                 one object, for programs
 

@@ -27,7 +27,7 @@ Examples:
   khz simulate --nodes 16 --workload compile    sixteen nodes that compile
   khz simulate --nodes 8 --rate 1 --faults faults.toml
                                                 with faults, as below
-    khz nodes --server http://127.0.0.1:7070      the nodes as the hub sees them
+  khz nodes --server http://127.0.0.1:7070      the nodes as the hub sees them
 
 The nodes are called node1, node2 and so on, with as many digits as the last one
 has: if there are thousands, the first is node0001. Each node has its own
@@ -47,7 +47,7 @@ nodes would. docs/simulate.md says more. A file has tables like this:
   lasts = \"2h\"             # from the begin to the end
   strength = 0.5           # above 0, at most 1; without it: 1
   end = \"down\"             # heals, stays, or down: the node falls silent
-    back = \"5m\"              # this time after it went down, the node is back
+  back = \"5m\"              # this time after it went down, the node is back
 
 Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
 acknowledged, or the hub accepted no node, 2 wrong usage.";

@@ -28,12 +28,12 @@ Examples:
   khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s
                                     on node3, both for ten seconds
   khz wait 'n[1-8]:net.rx_bytes[eth0] > 100MB/s' --rate 10Hz
-                                                                        on any of these, checked ten times a second
+                                    on any of these, checked ten times a second
   khz wait 'disk.io_time[sda] > 90%' --timeout 5m && echo busy
   khz wait 'pressure.io.some.avg10 > 20%' --json
                                     the row as an object, for programs
   khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'
-                                                                        an expression in PromQL (docs/plan.md)
+                                    an expression in PromQL (docs/plan.md)
 
 A condition is SERIES < VALUE, or several such parts with 'and'. Series have
 khz's own names (`khz catalog` lists them). Values have units: 1GiB, 10ms, 5%,

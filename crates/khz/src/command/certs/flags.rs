@@ -13,9 +13,9 @@ Examples:
   khz certs hub hub1 hub1.example 10.0.0.1
                                         the hub's certificate, for these names
   khz certs node n1                     a node's certificate
-    khz certs token node n1               or, in its place, a token (one word)
+  khz certs token node n1               or, in its place, a token (one word)
   khz certs token operator alice > alice.token
-    khz certs show                        the owner of each certificate, and how
+  khz certs show                        the owner of each certificate, and how
                                         long it is valid
 
 A certificate is valid for two years (--days changes this), the CA for ten

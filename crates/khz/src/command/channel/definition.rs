@@ -12,18 +12,18 @@ Examples:
   khz channel create hot --expr 'node_load1 > 8' --for 10s
                                     the load of nodes while it is above 8
   khz channel create memory 'node[001-128]:mem.*' --deadband 5% --every 1s
-                                                                        values that changed by 5 %, once a second
+                                    values that changed by 5 %, once a second
   khz channel create net 'net.*_bytes' --each 'rate 1s' --rate 100Hz --every 1s
                                     rates that the nodes compute
   khz channel create full 'disk.*' --when '{\"mem.available\"} < 1e9' --once
                                     all disks, when memory has become short
   khz channel create crash 'mem.*' --before 10s --when 'node_load1 > 9'
-                                                                        all rows around that event, and no others
+                                    all rows around that event, and no others
   khz channel create loads --expr 'node_load1' --every 10s --keep 14d
                                     the store keeps the rows for two weeks
   khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
   khz channel create both --expr '{\"channel.hot\"} and {\"channel.slow\"}'
-                                                                        nodes where both expressions have a value
+                                    nodes where both expressions have a value
 
 Expressions are the part of PromQL that a node can compute (docs/plan.md).
 Readers may define 64 channels of at most 100Hz. In all, 256 are possible.";
@@ -32,7 +32,7 @@ Readers may define 64 channels of at most 100Hz. In all, 256 are possible.";
 pub const SET_EXAMPLES: &str = "\
 Examples:
   khz channel set hot --expr 'node_load1 > 4' --for 10s
-                                                                        replaces the whole definition";
+                                    replaces the whole definition";
 
 /// What a channel is.
 #[derive(Debug, Args)]

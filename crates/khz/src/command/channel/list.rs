@@ -26,7 +26,7 @@ Examples:
 /// Examples for `khz channel show --help`.
 pub const SHOW_EXAMPLES: &str = "\
 Examples:
-    khz channel show hot              its definition, rows sent, and refusals
+  khz channel show hot              its definition, rows sent, and refusals
   khz channel show hot --json
 
 'sent' counts what the door that you ask has sent since its start. 'executed'

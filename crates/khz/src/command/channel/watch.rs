@@ -20,7 +20,7 @@ Examples:
   khz channel watch hot --json      one object a line, as khz watch prints them
   khz channel watch hot --count 1   until the next row
   khz channel watch hot --exec logger -t khz
-                                                                        runs this program for each row, one at a
+                                    runs this program for each row, one at a
                                     time, without a shell. It gets the row as
                                     JSON on stdin
 

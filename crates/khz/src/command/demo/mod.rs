@@ -42,7 +42,7 @@ Examples:
   khz demo                          200 nodes, until Ctrl-C
   khz demo --open                   the same, and the page in your browser
   khz demo --nodes 1000 --for 10m   a larger one, for ten minutes
-    khz demo --listen 0.0.0.0:7080    for other machines, or from a container;
+  khz demo --listen 0.0.0.0:7080    for other machines, or from a container;
                                     everybody may read it
 
 In three and a half minutes, four things happen: one node of a job of 64 becomes

@@ -27,10 +27,10 @@ Examples:
                                     khz runs
   khz get 'node7:mem.*' --server http://127.0.0.1:8080
   khz get 'node*:load.1m' --age 1ms
-                                                                        asks the nodes now, all at once. (Without
+                                    asks the nodes now, all at once. (Without
                                     --age a hub answers with the last rows)
   khz get 'node7:mem.*' --at '2026-11-21 14:03:20'
-                                                                        the values of that moment in the hub's
+                                    the values of that moment in the hub's
                                     store, and their age then; also --at -1h
 
 A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),

@@ -36,7 +36,7 @@ Examples:
                                     the node with the lowest load
   echo 100Hz > /cluster/node7/.control/metrics/mem/free/rate
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
-                                                                        show it only while it is below 1 GiB
+                                    show it only while it is below 1 GiB
   khz umount /cluster               or plain umount
   khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
                                     snapshots of eight nodes in shared memory
@@ -50,8 +50,8 @@ ETIMEDOUT. docs/mount.md has the details.
 Options for -o:
   strict         files of nodes that are down give EIO, not their last value
   wait=DURATION  how long an open waits for a first value [default: 5s]
-    budget=N       places at which one user may set a faster rate [default: 1024]
-    allow_other    other users may read the tree too (always true of root's)
+  budget=N       places at which one user may set a faster rate [default: 1024]
+  allow_other    other users may read the tree too (always true of root's)
   cache_texts    open kernel files of up to 4 KiB come from the page cache: 20
                  times as fast, for programs that read a file with one call";
 

@@ -37,10 +37,10 @@ Examples:
                                                     two axes, left and right
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
-                                                                                                        one file with zoom and
+                                                    one file with zoom and
                                                     values, without a server
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
-                                                                                                        the last week, from the
+                                                    the last week, from the
                                                     hub's store
   khz plot load.rrd -o load.svg
                                                     the last day of an .rrd

@@ -33,15 +33,15 @@ Examples:
   khz query 'avg by (instance) (node_load1)' --range 10m --step 1m --json
                                     one object a line, for programs
   khz query 'node_load1' --at -5m   as it was five minutes ago
-    khz query '{\"net.rx_bytes\"}'      by khz's own name, in khz's own unit
+  khz query '{\"net.rx_bytes\"}'      by khz's own name, in khz's own unit
   khz query 'sum(node_load1)' --url http://victoria:8428
                                     ask another engine instead of a khz
   khz query up --store /var/lib/khz/store
-                                                                        reads the files of a store; no khz need run
+                                    reads the files of a store; no khz need run
 
 PromQL in one minute:
   node_load1                        the last sample of each series
-    node_load1{instance=\"node7\"}      only those of node7; also =~ != !~
+  node_load1{instance=\"node7\"}      only those of node7; also =~ != !~
   rate(node_forks_total[5m])        growth a second over five minutes
   sum by (instance) (...)           one number a node; also avg, max, topk(3, ...)
 

@@ -16,20 +16,20 @@ Examples:
   khz record 'node*:load.*' --hub hub1 --insecure --for 1m -o all.khzt
                                                   every node that reports to a
                                                   hub
-    khz record --last 5m -o before.khzt             the last 5 minutes, from the
+  khz record --last 5m -o before.khzt             the last 5 minutes, from the
                                                   rings of this machine's agents
   khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, one row
                                                   a second, from the hub
-  khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node, from
-                                                  the store of the hub that runs
-                                                  here, or of --server
+  khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node,
+                                                  from the store of the hub that
+                                                  runs here, or of --server
   khz record --channel hot --hub hub1,hub2 --insecure -o hot.khzt
                                                   the rows of a channel, from the
                                                   first of these hubs that answers
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten
                                                   files of 100 MiB each
-    khz record --params run.toml                    takes all flags from a file
+  khz record --params run.toml                    takes all flags from a file
 
 `khz export`, `khz plot` and `khz correlate` read the file, also while khz
 writes it. After a kill -9 it is valid up to its last complete block. If khz

@@ -11,7 +11,7 @@ use crate::show::outcome::{Done, Outcome};
 /// Examples for `khz rules reload --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-    khz rules reload                  the hub on this machine reads its rules again
+  khz rules reload                  the hub of this machine loads its files
 
 SIGHUP to the hub's process does the same. Over the network you need an
 operator's token or certificate: docs/security.md.";

@@ -28,14 +28,14 @@ When a rule fires at a node, it warns of this node for 24 hours. If it fires
 there again within this time, this belongs to the same warning. The columns:
 
   FIRED     how often it began to fire
-    WARNINGS  warnings of a node. Each is in one of the columns that follow
+  WARNINGS  warnings of a node. Each is in one of the columns that follow
   DOWN      the node went down within the 24 hours, without a goodbye
   DRAINED   an action of khz drained the node, for an alert of another rule
   ACTED     an action drained the node for an alert of this very rule, so nobody
             knows what would have happened otherwise
   NOTHING   nothing happened: a false alarm, as far as khz can see
   OPEN      the 24 hours are not over
-    LEAD      the time from the firing to the moment at which the node went down
+  LEAD      the time from the firing to the moment at which the node went down
             or was drained: the median, the lowest and the highest
 
 The last line has the number of failures of nodes, and of how many of them some

@@ -25,7 +25,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz store show                    the store of this machine's hub
   khz store show /srv/khz --keep 1TiB
-                                                                        how long another store would last if it had
+                                    how long another store would last if it had
                                     this size
   khz store show --json             one object a resolution";
 

@@ -41,7 +41,7 @@ Examples:
                                             strings
   khz watch kernel.interrupts --raw         the counter itself
   khz watch 'node7:load.*' --from '2026-11-21 14:00' --speed 10
-                                                                                        replays that time from the hub's
+                                            replays that time from the hub's
                                             store, ten times as fast
 
 In a pipe, a line that begins with # names the columns, or says how many rows of

@@ -22,11 +22,11 @@ const TEXT_CHARS_MAX: usize = 300;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-  khz actions list                  what is configured, and what each has done
+  khz actions list                  each configured action, and what it has done
   khz actions list --json           one object a line
 
-An action acts when an alert fires whose rule names it in the annotation
-khz_actions. docs/actions.md says how to configure some.";
+A rule names actions in its annotation khz_actions. When its alert fires, these
+actions run. docs/actions.md says how to configure actions.";
 
 const LOG_EXAMPLES: &str = "\
 Examples:
@@ -40,7 +40,7 @@ const OUTPUT_EXAMPLES: &str = "\
 Examples:
   khz actions output 7              what run 7 printed (see: khz actions log)
 
-Over the network one needs an operator's token or certificate: docs/security.md.";
+Over the network you need an operator's token or certificate: docs/security.md.";
 
 /// `khz actions`.
 #[derive(Debug, Subcommand)]

@@ -39,11 +39,12 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz alerts                        what fires, and what may fire soon
   khz alerts --firing               what fires
-  khz alerts show NodeDown node7    one with all its texts, and the rows around
+  khz alerts show NodeDown node7    one alert with all its texts, and the rows
+                                    around its beginning
   khz alerts --json                 one object a line
 
-STATE says since when: `firing 5m` fires since five minutes, `pending 2m` is
-true since two, but not yet for as long as its rule says (`for`).
+STATE says for how long: `firing 5m` has fired for five minutes. `pending 2m`
+has been true for two minutes, which is less than `for` of its rule.
 docs/rules.md says how a hub gets rules: khz hub --rules DIR.";
 
 /// `khz alerts`.

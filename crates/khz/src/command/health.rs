@@ -27,16 +27,17 @@ const REASONS_MAX: usize = 8;
 /// Examples for `khz health --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz health                        as [health] in khz.toml says
+  khz health                        the conditions of [health] in khz.toml
   khz health 'mem.available > 256MiB' 'load.1m < 500'
                                     these conditions, all of which must be true
-  khz health --on-unhealthy out     has [actions.out] drain this node
+  khz health --on-unhealthy out     if it is unhealthy, [actions.out] drains
+                                    this node
   khz health --json                 one object, for programs
 
 In slurm.conf: HealthCheckProgram=/usr/bin/khz-health, a script with the line
 'exec khz health --on-unhealthy out'. docs/actions.md says more.
 
-Exit codes: 0 healthy, 1 unhealthy, 2 wrong usage, 3 nobody knows (no agent, no
+Exit codes: 0 healthy, 1 unhealthy, 2 wrong usage, 3 not known (no agent, no
 such series, values too old).";
 
 /// `khz health`.

@@ -38,14 +38,14 @@ Examples:
                                                     two axes, left and right
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
-                                                    one file that zooms and says
-                                                    values without a server
+                                                    one file with zoom and
+                                                    values, without a server
   khz plot before.khzt after.khzt --compare -m cpu.all.user -o ab.html
                                                     two runs, one above the
                                                     other, each from its first
                                                     row on
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
-                                                    the week before, out of the
+                                                    the last week, from the
                                                     hub's store
   khz plot load.rrd -o load.svg
                                                     the last day of an .rrd
@@ -58,20 +58,20 @@ Without a FILE, --from and --to are moments: a date and a time (local, or UTC
 with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
 1970, or how long ago.
 
-.rrd files are drawn one panel a file; --match and --right choose data sources
-by name. --from and --to are moments there, too; without them the day before
-the last update is drawn, and with --rra the whole archive. The archive is the
-one that fits best, as in rrdtool: averages, with a band from MIN to MAX where
-the file has both for the same rows. --cf chooses another function, --rra an
-archive by its number (`khz rrd info`). A file is read as it is on the disk;
-with RRDCACHED_ADDRESS the daemon writes first what waits for it.
+Each .rrd file has one panel; --match and --right choose data sources by name.
+--from and --to are moments, too. Without them, the plot has the day before the
+last update; with --rra it has the whole archive. khz takes the archive that
+fits best, as rrdtool does: averages, with a band from MIN to MAX if the file
+has both for the same rows. --cf chooses another function, --rra an archive by
+its number (`khz rrd info`). khz reads the file on the disk. If
+RRDCACHED_ADDRESS is set, the daemon first writes the samples that wait.
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
-was busy) in percent of the time that passed. --per-sample draws their growth
-from one row to the next, and times in ticks of 10 ms. Where a pixel holds
-several rows the line is their mean, and the paler band reaches from the
-smallest to the largest. Where rows are missing the line is broken and the
-ground is grey.";
+was busy) in percent of the time that passed. --per-sample draws the growth of
+counters from one row to the next, and times in ticks of 10 ms. If a pixel has
+several rows, the line is their mean, and the paler band reaches from the
+smallest to the largest value. Where rows are missing, the line is broken and
+the ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]

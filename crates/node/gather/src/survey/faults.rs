@@ -426,7 +426,8 @@ fn what_reading_a_file_says_becomes_of_its_series_and_one_that_hangs_delays_no_o
     faulty.set(true);
     let mut watched = Watched::start(&root, &ANSWERS);
     watched.until("from the start", &expected(&ANSWERS, true));
-    let stuck: Vec<String> = watched.survey.lock().stuck.iter().map(super::worker::called).collect();
+    let called = |(index, thread)| super::worker::called(watched.survey.subjects[index], thread);
+    let stuck: Vec<String> = watched.survey.lock().threads.all_stuck().map(called).collect();
     for path in &files(0, "hangs") {
         let path = root.join(path).display().to_string();
         assert!(stuck.contains(&path), "{path}: {stuck:?}");

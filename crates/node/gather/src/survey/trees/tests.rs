@@ -442,8 +442,8 @@ fn a_file_that_is_always_slow_is_given_up_and_one_that_is_so_now_and_then_is_not
     let entry = entries.into_iter().find(|entry| entry.field == "scaling_cur_freq").unwrap();
     let trees = Trees::default();
     let survey = Survey::with([], Box::new(|_| Ok(Err(Errno::NOENT))));
-    let subject = Subject::Tree("cpufreq");
-    let course = Course { survey: &survey, worker: 0, subject, left_out: 0, problem: None };
+    let place = Default::default();
+    let course = Course::new(&survey, 0, 0, &place);
     let is_read = || {
         let mut line = Line::new("cpu", b"0", []);
         trees.number(&mut line, &mut Folder::open(&cpu, course.whereabouts()).unwrap(), entry, b"");

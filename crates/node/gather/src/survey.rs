@@ -57,7 +57,7 @@ pub use logins::{SESSIONS_MAX, UTMP_BYTES_MAX};
 use processes::Processes;
 pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
 use sensors::Chips;
-pub use settings::SurveySettings;
+pub use settings::{SURVEYS_PATIENCE, SurveySettings};
 pub(crate) use text::SurveyText;
 use text_files::TextFiles;
 pub use text_files::{TEXT_FILE_BYTES_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX};
@@ -91,10 +91,7 @@ pub const SURVEY_BUDGET: f64 = 0.01;
 pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
 
 /// How often a caller without a gather thread asks whether a step is stuck.
-const STUCK_LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// A start waits for the first texts, so that the first row has them, but not for longer than this.
-const FIRST_WAIT: Nanos = Nanos::from_millis(500);
+const STUCK_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The most subjects: those that are wanted are bits of a number.
 const SUBJECTS_MAX: usize = u64::BITS as usize;
@@ -207,7 +204,7 @@ impl Survey {
         };
         let survey = Survey::with(subjects, Box::new(surveyor));
         survey.want(u64::MAX);
-        survey.wait_and_give_up(SURVEY_STUCK_AFTER, FIRST_WAIT);
+        survey.wait_and_give_up(SURVEY_STUCK_AFTER, settings.first_wait);
         survey
     }
 
@@ -361,6 +358,11 @@ impl Survey {
             state.problems[number] = None;
             self.versions[number].fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// True while an answer is waited for.
+    pub fn is_busy(&self) -> bool {
+        self.lock().threads.is_busy()
     }
 
     /// The same for a caller without a gather thread: gives up what is stuck, until every subject that is wanted has an answer, but at

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use khz_gather::SourceReport;
-use khz_model::{Absence, Nanos, Pattern, QueryError, Rate, Reading};
+use khz_model::{Absence, Fault, Nanos, Pattern, QueryError, Rate, Reading};
 
 use super::together::{Paced, Together};
 use super::{Finding, Found, Missing, SourceCost, privileges};
@@ -71,9 +71,12 @@ const NOTHING: &str = "there is nothing now";
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let has_value = report.values > 0;
+    let stuck = Reading::Failed(Fault::Stuck);
+    let is_stuck = !report.missing.is_empty() && report.missing.iter().all(|(_, reading)| *reading == stuck);
     let finding = match (report.gather_time, report.problem) {
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) if is_stuck && !has_value => Finding::Failed(Fault::Stuck.to_string()),
         (Some(_), None) if !has_value && report.remark.is_some() => {
             Finding::Failed(report.remark.clone().unwrap_or_default())
         }

@@ -14,7 +14,7 @@ use super::folder::shown;
 use super::threads::{Place, Step, Turn};
 use crate::clock;
 
-/// Another thread has taken this one's place while it was stuck: it has nothing to do any more.
+/// This survey has no text: another thread makes it, or an answer is waited for without which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abandoned;
 

@@ -34,6 +34,8 @@ pub(super) struct Threads {
     taker: Option<u64>,
     /// The number of the next thread.
     next: u64,
+    /// The subject that was taken last.
+    latest: usize,
     at_work: Vec<Thread>,
     rounds: Vec<Round>,
 }
@@ -75,7 +77,7 @@ impl Threads {
     /// None, for this number of subjects.
     pub fn of(subjects: usize) -> Self {
         let rounds = (0..subjects).map(|_| Round::default()).collect();
-        Threads { wanted: 0, taker: None, next: 0, at_work: Vec::new(), rounds }
+        Threads { wanted: 0, taker: None, next: 0, latest: 0, at_work: Vec::new(), rounds }
     }
 
     /// Wants surveys of these subjects, unless too many threads are stuck at one.
@@ -142,10 +144,11 @@ impl Threads {
         if *self.taker.get_or_insert(number) != number {
             return Err(());
         }
-        let index = self.free().trailing_zeros() as usize;
-        if index >= self.rounds.len() {
-            return Ok(None);
-        }
+        // In turns: one that is wanted again because of a slow step does not come before those that wait.
+        let (free, count) = (self.free(), self.rounds.len());
+        let mut turns = (self.latest + 1..count).chain(0..count);
+        let Some(index) = turns.find(|index| free & 1 << index != 0) else { return Ok(None) };
+        self.latest = index;
         self.wanted &= !(1 << index);
         self.at_work.push(Thread {
             number,

@@ -167,6 +167,10 @@ impl Trees {
         if let Some(latest) = lock(&self.latest).get_mut(&course.subject()) {
             latest.retain(|step, _| leaves.steps.contains(step));
         }
+        if leaves.text.is_empty() && leaves.is_waiting {
+            // Whether there is an instance is not known yet.
+            return Err(Abandoned);
+        }
         // A folder is there without a device, too.
         Ok((!leaves.text.is_empty()).then_some(leaves.text))
     }
@@ -188,6 +192,7 @@ impl Trees {
             leaves.add_known(&step, lines, turn == Turn::Leave);
         }
         let is_unknown = turn == Turn::Leave && !leaves.has(folder);
+        leaves.is_waiting |= turn != Turn::Leave && !leaves.steps.contains(&step);
         Ok(if is_unknown { Begun::Unknown(step) } else { Begun::Known })
     }
 

@@ -21,6 +21,8 @@ pub(in crate::survey) struct Leaves {
     /// The lines of the present step.
     pub(super) lines: Vec<Line>,
     pub(super) steps: HashSet<Step>,
+    /// The answer of a step is waited for that has never answered.
+    pub(super) is_waiting: bool,
     instances: u64,
     /// Where the names of new instances have a limit.
     churn: Option<Arc<Mutex<Churn>>>,
@@ -35,7 +37,7 @@ impl Leaves {
 
     /// A text whose new instances have this limit, too.
     pub(super) fn within(churn: Option<Arc<Mutex<Churn>>>) -> Self {
-        Leaves { text: Vec::new(), lines: Vec::new(), steps: HashSet::new(), instances: 0, churn, crowded: 0 }
+        Leaves { text: Vec::new(), lines: Vec::new(), steps: HashSet::new(), is_waiting: false, instances: 0, churn, crowded: 0 }
     }
 
     /// Adds a line of the present step, if there is room for its name.

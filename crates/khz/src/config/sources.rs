@@ -44,7 +44,9 @@ impl Sources {
         let usual = SurveySettings::default();
         let of = |name: &str| self.choices.iter().find(|choice| choice.name == name);
         SurveySettings {
-            text_files: of(textfile::FILE.name).and_then(|own| own.path.clone()).unwrap_or_else(|| usual.text_files.clone()),
+            text_files: of(textfile::FILE.name)
+                .and_then(|own| own.path.clone())
+                .unwrap_or_else(|| usual.text_files.clone()),
             places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
             known: self.known.clone(),
             ..usual

@@ -37,7 +37,15 @@ impl Leaves {
 
     /// A text whose new instances have this limit, too.
     pub(super) fn within(churn: Option<Arc<Mutex<Churn>>>) -> Self {
-        Leaves { text: Vec::new(), lines: Vec::new(), steps: HashSet::new(), is_waiting: false, instances: 0, churn, crowded: 0 }
+        Leaves {
+            text: Vec::new(),
+            lines: Vec::new(),
+            steps: HashSet::new(),
+            is_waiting: false,
+            instances: 0,
+            churn,
+            crowded: 0,
+        }
     }
 
     /// Adds a line of the present step, if there is room for its name.

@@ -169,6 +169,9 @@ fn divisor(text: &str) -> Result<u8, String> {
 fn folder(source: &str, text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match (source == textfile::FILE.name, path.is_absolute()) {
+        (true, true) if text.contains('*') => {
+            Err(format!("'{text}' has a `*`: there is one folder, and its name is written out"))
+        }
         (true, true) => Ok(path),
         (true, false) => Err(format!("'{text}' is no absolute path, such as /var/lib/node_exporter")),
         (false, _) => {
@@ -314,6 +317,7 @@ mod tests {
                 "[sources.textfile]\npath = \"numbers\"\n",
                 "'numbers' is no absolute path, such as /var/lib/node_exporter",
             ),
+            ("[sources.textfile]\npath = \"/srv/*/numbers\"\n", "'/srv/*/numbers' has a `*`"),
             (
                 "[sources.stat]\npath = \"/proc\"\n",
                 "only textfile has a path: the others are where the kernel has them",

@@ -417,6 +417,14 @@ fn paths_are_counted_by_their_states_and_other_disks_are_left_out() {
         assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
     }
     assert_eq!(found.len(), 6 + 3, "{found:?}");
+    // Of a path without a state nobody knows whether it works.
+    fs::create_dir(root.0.join("sys/block/dm-5/slaves/sdc")).unwrap();
+    let found = printed(&root.parse("dmmultipath"));
+    let states = ["multipath.paths_active", "multipath.paths_failed"];
+    let known =
+        |metric: &&str| found.iter().any(|line| line.starts_with(*metric) && line.contains("Present"));
+    assert_eq!(states.iter().find(|metric| known(metric)), None, "{found:?}");
+    assert!(found.contains(&"multipath.paths[mpathA,sysfs_name=dm-5] Present(4)".to_owned()), "{found:?}");
 }
 
 #[test]

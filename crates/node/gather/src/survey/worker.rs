@@ -97,6 +97,7 @@ pub(super) fn called(subject: Subject, stuck: &Thread) -> String {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
         Subject::FileSystems => format!("the file system at {}", shown(&unescaped(item))),
         Subject::TextFiles if !item.is_empty() => shown(item),
+        Subject::ControlGroups if !item.is_empty() => format!("what says the name of {}", shown(item)),
         _ if !file.is_empty() => shown(&file),
         Subject::Sensors | Subject::Tree(_) if !item.is_empty() => format!("the driver of /{}", shown(item)),
         _ => format!("the kernel, asked about {},", named(subject)),

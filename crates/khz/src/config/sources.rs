@@ -317,7 +317,10 @@ mod tests {
                 "[sources.textfile]\npath = \"numbers\"\n",
                 "'numbers' is no absolute path, such as /var/lib/node_exporter",
             ),
-            ("[sources.textfile]\npath = \"/srv/*/numbers\"\n", "'/srv/*/numbers' has a `*`"),
+            (
+                "[sources.textfile]\npath = \"/srv/*/numbers\"\n",
+                "'/srv/*/numbers' has a `*`: there is one folder, and its name is written out",
+            ),
             (
                 "[sources.stat]\npath = \"/proc\"\n",
                 "only textfile has a path: the others are where the kernel has them",

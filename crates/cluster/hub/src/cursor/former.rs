@@ -65,12 +65,7 @@ impl Cursor {
             self.former = Some(former);
         }
         let present = self.lane.map(|served| served.id);
-        self.is_at_base(node) && self.former_due(node).is_some_and(|due| Some(due) != present)
-    }
-
-    /// The base lane serves it, or stands in for a lane of its own.
-    fn is_at_base(&self, node: &Node) -> bool {
-        self.subscribed.is_none() || self.is_refused_by(node)
+        self.former_due(node).is_some_and(|due| Some(due) != present)
     }
 
     /// The node, or the hub that speaks for it, refuses its subscription.

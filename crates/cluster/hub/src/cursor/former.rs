@@ -56,7 +56,9 @@ impl Cursor {
             return false;
         }
         if self.former.is_none() {
-            let newest = node.lanes().base().and_then(Lane::times).map(|(_, last)| last);
+            // The present lane may have no row so far.
+            let bases = former_bases(node.lanes()).chain(node.lanes().base());
+            let newest = bases.filter_map(Lane::times).map(|(_, last)| last).max();
             let since = newest.map_or(Nanos(u64::MAX), |newest| newest.since(span));
             let is_old =
                 |lane: &&Lane| span == Nanos(u64::MAX) || lane.times().is_none_or(|(_, last)| last < since);

@@ -132,15 +132,16 @@ impl World {
         }
     }
 
-    /// A recorder has every row of every epoch that the hub had at which it is in the end, if those are the rows of its rate; one that
-    /// stays at a hub also those that the hubs below had.
+    /// A recorder has every row of every epoch that the hub had at which it is in the end with the node, if those are the rows of its rate;
+    /// one that stays at a hub also those that the hubs below had.
     fn judge_epochs_recorded(&self, agent: &Agent, recorder: &Recorder, came: &BTreeSet<Nanos>, what: &str) {
         if self.killed.iter().any(|&(hub, _)| hub == recorder.hub) {
             return;
         }
         for witness in self.witnesses_of(agent) {
             let is_above = match recorder.hub {
-                hub if recorder.moves => hub == witness.hub,
+                // Where the node is not, nobody can open a faster lane, and then none is offered.
+                hub if recorder.moves => hub == witness.hub && hub == agent.hub,
                 TOP => true,
                 ROOT => recorder.period >= Nanos::SECOND,
                 hub => hub == witness.hub,

@@ -265,8 +265,11 @@ mod tests {
         assert_eq!(std::fs::read(file.aside()).unwrap(), b"one");
         std::fs::remove_dir_all(place).unwrap();
     }
+    /// What it is about, and how it is done.
+    type Removal<'a> = (&'static str, Box<dyn Fn() + 'a>);
+
     /// What somebody may do to the files of a running khz.
-    fn removals(place: &Path) -> [(&'static str, Box<dyn Fn() + '_>); 5] {
+    fn removals(place: &Path) -> [Removal<'_>; 5] {
         let file = place.join("list.jsonl");
         [
             ("the directory", Box::new(move || std::fs::remove_dir_all(place).unwrap())),

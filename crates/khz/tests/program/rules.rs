@@ -558,7 +558,9 @@ fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repea
     until(PATIENCE, "all is kept", || files(&state) == all);
     evaluated(&hub);
     let before = std::fs::read_to_string(state.join("actions.jsonl")).unwrap();
-    std::fs::remove_dir_all(&state).unwrap();
+    // At once: the hub writes meanwhile.
+    std::fs::rename(&state, place.0.join("moved")).unwrap();
+    std::fs::remove_dir_all(place.0.join("moved")).unwrap();
     until(PATIENCE, "all is there again", || files(&state) == all);
     assert_eq!(std::fs::read_to_string(state.join("actions.jsonl")).unwrap(), before);
     let own = get_at(&hub, "/metrics");

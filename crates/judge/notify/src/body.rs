@@ -29,12 +29,15 @@ struct Posted<'a> {
 
 /// The body of `POST /api/v2/alerts`.
 pub(crate) fn batch(batch: &Batch, external: &Labels) -> Vec<u8> {
-    let alerts = batch.alerts.iter().map(|(_, alert)| Posted {
-        labels: with_external(&alert.labels, external),
-        annotations: &alert.annotations,
-        starts_at: time(alert.starts_at),
-        ends_at: time(alert.ends_at.unwrap_or(batch.believed_until)),
-        generator_url: &alert.generator_url,
+    let alerts = batch.alerts.iter().map(|(_, alert)| {
+        let ends_at = alert.ends_at.unwrap_or(batch.believed_until);
+        Posted {
+            labels: with_external(&alert.labels, external),
+            annotations: &alert.annotations,
+            starts_at: time(begin(alert, ends_at)),
+            ends_at: time(ends_at),
+            generator_url: &alert.generator_url,
+        }
     });
     json(&alerts.collect::<Vec<_>>())
 }
@@ -94,11 +97,16 @@ fn hooked<'a>(alert: &'a Alert, external: &'a Labels) -> Hooked<'a> {
         status: status(alert.is_firing()),
         labels: with_external(&alert.labels, external),
         annotations: &alert.annotations,
-        starts_at: time(alert.starts_at),
+        starts_at: time(begin(alert, alert.ends_at.unwrap_or(i64::MAX))),
         ends_at: alert.ends_at.map_or(NO_TIME.to_owned(), time),
         generator_url: &alert.generator_url,
         fingerprint: format!("{:016x}", alert.fingerprint(external)),
     }
+}
+
+/// When it began. If the hub's clock was set back since, that may be later than the end, and Alertmanager would refuse it.
+fn begin(alert: &Alert, end: i64) -> i64 {
+    alert.starts_at.min(end)
 }
 
 /// Prometheus' word.
@@ -156,6 +164,29 @@ mod tests {
             r#""startsAt":"2023-11-14T22:13:20.123Z","endsAt":"2023-11-14T22:14:20.000Z"}]"#
         );
         assert_eq!(String::from_utf8(batch(&sent, &external)).unwrap(), expected);
+    }
+
+    #[test]
+    fn no_alert_begins_after_its_end_also_if_the_clock_was_set_back() {
+        let ended = alert("n1", Some(1_699_999_000_000));
+        let (firing, believed_until) = (alert("n2", None), 1_699_999_500_000);
+        let sent = Batch { alerts: vec![(1, ended.clone()), (2, firing)], believed_until };
+        let sent: serde_json::Value = serde_json::from_slice(&batch(&sent, &Labels::new())).unwrap();
+        for alert in sent.as_array().unwrap() {
+            assert_eq!(alert["startsAt"], alert["endsAt"]);
+        }
+        let message = Message {
+            name: None,
+            firing: 0,
+            resolved: 1,
+            alerts: vec![ended],
+            left_out: 0,
+            is_repeat: false,
+            at: 0,
+        };
+        let hook: serde_json::Value =
+            serde_json::from_slice(&webhook(&message, "way", &Labels::new())).unwrap();
+        assert_eq!(hook["alerts"][0]["startsAt"], hook["alerts"][0]["endsAt"]);
     }
 
     #[test]

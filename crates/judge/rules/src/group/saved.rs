@@ -301,11 +301,12 @@ impl Evaluator {
     }
 
     /// A group whose alerts go on from a saved state, at this time. After a pause that is longer than
-    /// [`Settings::outage_tolerance`], or if the saved time lies in the future, they begin as if there was no state.
+    /// [`Settings::outage_tolerance`] they begin as if there was no state. If the saved time lies in the future, the clock was set back:
+    /// up to the same time, that counts as no pause, since an alert that begins again would act again.
     pub fn restore(group: Arc<Group>, settings: Arc<Settings>, saved: &SavedGroup, now: i64) -> Self {
         let mut evaluator = Evaluator::new(group, settings);
         let pause = now.saturating_sub(saved.time);
-        let goes_on = pause >= 0 && pause <= evaluator.settings.outage_tolerance;
+        let goes_on = pause.saturating_abs() <= evaluator.settings.outage_tolerance;
         let mut left: Vec<&SavedRule> = saved.rules.iter().collect();
         for (at, rule) in evaluator.group.rules.iter().enumerate() {
             let found = left.iter().position(|saved| saved.is_of(rule));

@@ -179,8 +179,10 @@ fn a_pending_alert_goes_on_after_a_restart_as_in_prometheus() {
     assert_eq!(restored_at(4, 10), Some(6));
     // Five are left: it waits for ten.
     assert_eq!(restored_at(10, 12), Some(7));
-    // Longer than an hour, and a clock that went back: it begins again.
-    assert_eq!((restored_at(4, 70), restored_at(4, 3)), (None, None));
+    // Longer than an hour: it begins again.
+    assert_eq!(restored_at(4, 70), None);
+    // A clock that went back by a minute, and by more than an hour: it still has eleven minutes to wait, or begins again.
+    assert_eq!((restored_at(4, 3), restored_at(4, -60)), (Some(-1), None));
 }
 
 #[test]

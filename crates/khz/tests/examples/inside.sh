@@ -76,7 +76,7 @@ until_it test -d /dev/shm/khz/node7
 cp -r /dev/shm/khz /srv/rings
 khz record 'node[1-9]:*' --hub 127.0.0.1:7071 --for 10s -o run.khzt > /lab/place/record.log 2>&1
 cp run.khzt run.0001.khzt
-cp run.khzt kept.khzt
+for name in kept before after; do cp run.khzt $name.khzt; done
 
 for file in /lab/place/examples/*; do
     example=$(cat "$file") number=${file##*/}

@@ -1,5 +1,6 @@
 //! Quantities that people write and programs count in: nanoseconds, rates, sizes, and the stamp of a row. A
-//! person writes every number with its unit ("5s", "100Hz", "64MiB"); a bare number is refused.
+//! person writes a number with its unit ("5s", "100Hz", "64MiB"). A bare number is refused, with two exceptions: 0 as a
+//! time or a size, and a rate (100 is 100 Hz).
 
 use std::fmt;
 use std::str::FromStr;

@@ -18,8 +18,9 @@ import java.util.function.Supplier;
  * }
  * }</pre>
  *
- * <p><b>How new.</b> A value is as new as the agent's last read of its kernel file: a tenth of a second for most, and less while
- * somebody watches at a faster rate. {@link Latest#time} says when it was, {@link #age} how long ago the newest was.
+ * <p><b>How new.</b> A value is as new as the agent's last read of its source. The agent reads CPU, memory, load, interfaces, disks and
+ * pressure ten times a second, other sources every 1 to 60 s, and each more often while somebody watches at a faster rate.
+ * {@link Latest#time} says when it was, {@link #age} how long ago the newest was.
  *
  * <p><b>After a restart of the agent</b> the next read opens the new file by itself, and handles stay valid. While no agent runs,
  * reads throw {@link SnapshotException}. If an agent is killed, the last values stay readable until another one starts: ask for

@@ -178,7 +178,12 @@ impl Ended {
     pub fn end_by(mut self, signal: &str) -> Option<i32> {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
-        self.0.wait().unwrap().code()
+        let mut status = None;
+        until(Duration::from_secs(120), &format!("it ends by {signal}"), || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
     }
 }
 

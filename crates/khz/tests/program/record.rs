@@ -51,6 +51,15 @@ fn a_program_is_recorded_and_its_exit_code_is_ours() {
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
 }
 
+/// A command that hears signals, also if whoever runs the tests has ignored them, such as nohup.
+fn with_signals(before: &[&str], inner: &Command) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,TERM").args(before);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
 #[test]
 fn signals_go_on_to_the_program_and_its_recording_ends_whole() {
     let folder = folder("signals");
@@ -62,9 +71,8 @@ fn signals_go_on_to_the_program_and_its_recording_ends_whole() {
         );
         let inner = khz(&["record", "--direct", "--rate", "10", "mem.free", "-o", word(&path), "--"]);
         // Without a terminal, from which Ctrl-C would come to both.
-        let mut command = Command::new("setsid");
-        command.arg(inner.get_program()).args(inner.get_args()).args(["sh", "-c", &script]);
-        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut command = with_signals(&["setsid"], &inner);
+        command.args(["sh", "-c", &script]);
         let recording = crate::process::Ended::start_silent(&mut command);
         crate::process::until(Duration::from_secs(60), "the program runs", || ready.exists());
         assert_eq!(recording.end_by(signal), Some(number), "{signal}");
@@ -74,15 +82,8 @@ fn signals_go_on_to_the_program_and_its_recording_ends_whole() {
     }
     // Without a program, a terminal that is closed ends the recording whole.
     let path = folder.join("alone.khzt");
-    let recording = crate::process::Ended::start_silent(&mut khz(&[
-        "record",
-        "--direct",
-        "--rate",
-        "10",
-        "mem.free",
-        "-o",
-        word(&path),
-    ]));
+    let inner = khz(&["record", "--direct", "--rate", "10", "mem.free", "-o", word(&path)]);
+    let recording = crate::process::Ended::start_silent(&mut with_signals(&[], &inner));
     crate::process::until(Duration::from_secs(60), "rows come", || {
         std::fs::metadata(&path).is_ok_and(|found| found.len() > 0)
     });

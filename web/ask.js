@@ -18,8 +18,11 @@ export async function askPrometheus(path, form, signal) {
   return { answer, engine: response.headers.get("khz-engine"), now: timeOf(response) };
 }
 
+/** Of those who never give up what they asked for. */
+const NEVER = new AbortController().signal;
+
 /** The answer of one of khz's own paths. */
-export async function ask(path, signal) {
+export async function ask(path, signal = NEVER) {
   const { response, text } = await asked(path, { cache: "no-store" }, signal);
   const answer = parsed(response, text);
   if (!response.ok) throw new Error(answer.error ?? `the server answered ${response.status}`);

@@ -1,6 +1,7 @@
 // The page: decides by the address and the number of nodes which view is shown, loads it, and says above it how things stand. It
 // refuses to know what the views do.
 
+import { ask } from "./ask.js";
 import { visible } from "./element.js";
 import { readColours } from "./theme-colours.js";
 import { isStill, load, make, partOf, viewIn } from "./views.js";
@@ -57,7 +58,6 @@ document.addEventListener("keydown", (event) => {
   openPostcard();
 });
 start();
-import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
 
 /** What the address asks for. */
 function asked() {
@@ -92,19 +92,24 @@ async function start() {
   const named = viewIn(asked());
   if (named) load(named).catch(() => {});
   try {
-    const answer = await fetch("khz/v1/nodes?brief=1", { cache: "no-store" });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    const found = await answer.json();
+    const found = await (takeEarly() ?? ask("khz/v1/nodes?brief=1"));
     several = found.nodes.length > 1;
     groups = found.groups ?? [];
     names = found.nodes;
     answered = found;
   } catch (error) {
-    showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
+    showState("waiting", { TypeError: "the server cannot be reached", TimeoutError: "the server does not answer" }[error.name] ?? error.message);
     setTimeout(start, RETRY_MS);
     return;
   }
   route();
+}
+
+/** The answer that early.js has asked for, once. */
+function takeEarly() {
+  const found = window.khzFound;
+  window.khzFound = null;
+  return found;
 }
 
 /** Which view the address asks for. */
@@ -184,6 +189,7 @@ async function loadRest() {
   if (isRest) return;
   isRest = true;
   performance.mark("khz-picture");
+  import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
   // The address that a demo prints.
   if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
   import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));

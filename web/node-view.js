@@ -75,7 +75,9 @@ export class NodeView {
     this.asked = asked;
     this.past?.ask(asked);
     this.more?.ask(asked);
-    const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
+    let [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
+    // The past says so.
+    if (from > to) [from, to] = [to, from];
     if (Number.isNaN(from) && Number.isNaN(to)) return this.time.goLive("given");
     const { span } = WINDOWS[this.tier];
     const end = Number.isNaN(to) ? this.liveWindow().to : to;
@@ -154,6 +156,7 @@ export class NodeView {
       settled: () => this.writeAddress(true),
       live: () => this.goLive(),
       changed: () => this.numbers.refresh(),
+      notice: this.on.notice,
       edge: () => this.edge,
       now: () => this.liveWindow().to,
       panels: () => this.shownOnes(),

@@ -1,6 +1,7 @@
 // The line to the server: history first, then the stream; a new stream before the old one closes when the rate
 // changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
 
+import { ask } from "./ask.js";
 import { rowTime } from "./table.js";
 import { duration } from "./units.js";
 
@@ -38,6 +39,8 @@ export class Line {
     this.failures = 0;
     this.timer = 0;
     this.turn = 0;
+    /** What the present turn has asked for is given up when another one begins. */
+    this.asking = new AbortController();
     this.paused = false;
     /** Stamp of the newest row, and when it came by this browser's steady clock (milliseconds). */
     this.newest = NaN;
@@ -48,7 +51,7 @@ export class Line {
 
   /** Fetches what is missing and opens the stream. */
   async start() {
-    const turn = ++this.turn;
+    const turn = this.next();
     clearTimeout(this.timer);
     this.timer = 0;
     this.paused = false;
@@ -65,9 +68,16 @@ export class Line {
     else this.open();
   }
 
+  /** Begins another turn. */
+  next() {
+    this.asking.abort();
+    this.asking = new AbortController();
+    return ++this.turn;
+  }
+
   /** Another view follows. */
   end() {
-    this.turn++;
+    this.next();
     this.close();
     this.paused = true;
   }
@@ -80,7 +90,7 @@ export class Line {
 
   /** Closes the stream: a paused page costs the node nothing. */
   pause() {
-    this.turn++;
+    this.next();
     this.close();
     this.paused = true;
     this.on.state("paused");
@@ -97,7 +107,7 @@ export class Line {
 
   /** Asks for the node's name and whether it is up. */
   async askNode(turn) {
-    const nodes = this.known ?? (await json(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`));
+    const nodes = this.known ?? (await ask(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`, this.asking.signal));
     this.known = null;
     if (turn !== this.turn) return;
     this.node = this.wanted ?? nodes.nodes[0] ?? null;
@@ -116,13 +126,14 @@ export class Line {
     const missing = (performance.now() - this.newestAt) / 1000;
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const rowsMax = Math.min(HISTORY_ROWS, span * 10);
-    const ask = (rows) => json(`khz/v1/history?${this.query([["span", `${span}s`], ["rows", rows]])}`);
+    const { signal } = this.asking;
+    const past = (rows) => ask(`khz/v1/history?${this.query([["span", `${span}s`], ["rows", rows]])}`, signal);
     const began = performance.now();
-    let history = await ask(Math.min(rowsMax, FIRST_ROWS));
+    let history = await past(Math.min(rowsMax, FIRST_ROWS));
     const wouldTake = (performance.now() - began) * (rowsMax / FIRST_ROWS);
     if (turn !== this.turn) return;
     // Of a node with very many CPUs the server refuses this number of rows.
-    if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await ask(rowsMax).catch(() => history);
+    if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await past(rowsMax).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;
@@ -215,12 +226,4 @@ export class Line {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.start(), pause);
   }
-}
-
-async function json(address) {
-  const response = await fetch(address, { cache: "no-store" }).catch(() => {
-    throw new Error("the server cannot be reached");
-  });
-  if (!response.ok) throw new Error(`the server answered ${response.status} to ${address.split("?")[0]}`);
-  return response.json();
 }

@@ -67,6 +67,11 @@ const WATCH: &str = "(() => { const isPainted = (canvas) => { \
         || (isPainted(document.querySelector('.tiles canvas')) && /\\d/.test(document.querySelector('[data-total=mean]').textContent)); \
     if (shown) { window.pictureAt = performance.now(); clearInterval(timer); } }, 30); })()";
 
+/// What was asked for until then: when, when its first byte came and its last one, and its bytes with headers.
+const ASKED: &str = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]\
+    .filter(r => r.startTime < window.pictureAt)\
+    .map(r => `    ${[r.startTime, r.responseStart, r.responseEnd].map(Math.round).join(' ')} ${r.transferSize} ${r.name.split('/').pop().slice(0, 40)}`).join('\\n')";
+
 /// `KHZ_BIN=... cargo test -p khz-browser-test --test page -- --ignored first_picture --nocapture`
 #[test]
 #[ignore = "measures, and asserts nothing"]
@@ -96,6 +101,9 @@ fn how_long_the_first_picture_takes_over_a_slow_line() {
                         times.last(),
                         page.number(all).await
                     );
+                    if let Some(asked) = page.eval(ASKED).await.as_str() {
+                        println!("{asked}");
+                    }
                 }
                 times.sort_by(f64::total_cmp);
                 println!("{view} over {line:?}: median {} ms of {times:?}", times[times.len() / 2]);

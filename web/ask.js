@@ -4,7 +4,7 @@
 /** Bytes of an answer: more is too much for a page. */
 const ANSWER_BYTES_MAX = 32 << 20;
 /** A server that has not answered after this time is away, as far as a reader can tell. */
-const ANSWER_MS_MAX = 60_000;
+export const ANSWER_MS_MAX = 60_000;
 
 /** How far this browser's clock is ahead of the server's, as the last answer told (ms). */
 export const clock = { ahead: 0 };

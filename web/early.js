@@ -1,6 +1,8 @@
 // What does not wait for the modules: it asks which nodes there are, and has the files of the first picture fetched. It is no module:
 // those run only after the page was parsed. It refuses to choose the view: a wrong guess costs bytes, no more.
 
+// It stands before the style sheet, for which scripts wait.
+
 (() => {
   /** As in ask.js. */
   const ANSWER_MS_MAX = 60_000;

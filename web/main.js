@@ -3,6 +3,7 @@
 
 import { ask } from "./ask.js";
 import { visible } from "./element.js";
+import { addLater } from "./later.js";
 import { readColours } from "./theme-colours.js";
 import { isStill, load, make, partOf, viewIn } from "./views.js";
 
@@ -131,6 +132,8 @@ async function route() {
   const module = await loaded(next.name);
   // The address may have changed meanwhile.
   if (!module || shown !== next) return;
+  // Its markup may have come with it.
+  showMarkup(next.name);
   const place = next.name === "node" ? next.node : find(partOf(next.name));
   view = make(next.name, module, place, asked(), on());
   if (isStill(next.name)) loadRest();
@@ -189,6 +192,8 @@ async function loadRest() {
   if (isRest) return;
   isRest = true;
   performance.mark("khz-picture");
+  // Those who need it say what went wrong.
+  addLater().catch(() => {});
   import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
   // The address that a demo prints.
   if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
@@ -205,12 +210,16 @@ async function openPalette() {
   module?.Palette.open(page).catch((error) => showNotice(`The search cannot be shown: ${error.message}`));
 }
 
-/** Shows the parts of one view and hides those of others. */
-function showParts({ name, node }) {
-  document.body.dataset.view = name;
+function showMarkup(name) {
   for (const part of document.querySelectorAll("[data-view]")) {
     if (part !== document.body) part.hidden = !part.dataset.view.split(" ").includes(name);
   }
+}
+
+/** Shows the parts of one view and hides those of others. */
+function showParts({ name, node }) {
+  document.body.dataset.view = name;
+  showMarkup(name);
   find("#all").textContent = several ? "← All nodes" : "← Live";
   find("#all").hidden = name === "cluster" || (name === "node" && !several);
   find("#ask").hidden = name === "query";

@@ -66,6 +66,7 @@ export class NodeView {
     this.writeAddress();
     this.showWindow();
     this.line.rate = this.controls.rate;
+    this.line.span = WINDOWS[this.tier].span;
     this.line.start();
     this.frames = new Frames((now) => this.draw(now), this.ended.signal);
   }
@@ -128,10 +129,7 @@ export class NodeView {
         this.showMore();
       },
       rows: (rows, from, lost) => this.takeRows(rows, from, lost),
-      clockSetBack: () => {
-        this.board.forget();
-        this.clock.offset = NaN;
-      },
+      clockSetBack: () => this.forget(),
       notice: this.on.notice,
       state: (state, reason) => {
         this.on.state(state, reason);
@@ -278,6 +276,15 @@ export class NodeView {
     const { past } = this.time;
     if (past) this.time.show(past.to - WINDOWS[tier].span, past.to);
     else this.showWindow();
+    // Over a slow line only what is shown was fetched.
+    const { span } = WINDOWS[tier];
+    if (!(this.board.time - this.board.oldest >= span) && this.line.reachTo(span)) this.forget();
+  }
+
+  /** The rows begin once more. */
+  forget() {
+    this.board.forget();
+    this.clock.offset = NaN;
   }
 
   /** Another window is chosen. */

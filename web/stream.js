@@ -7,10 +7,10 @@ import { duration } from "./units.js";
 
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
-/** Rows that are asked for first: over a slow line the page has to show something soon. */
-const FIRST_ROWS = 30;
-/** If all rows would take longer, the first ones have to do: a window of the past asks for what it needs. */
-const HISTORY_MS = 1_000;
+/** Rows that are asked for first, of the window that is shown: over a slow line the page has to show something soon. */
+const FIRST_ROWS = 12;
+/** If these take longer, they have to do: all rows would take some seconds. A window of the past asks for what it needs. */
+const FIRST_MS = 50;
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 /** A node that is down is asked after this often. */
@@ -34,6 +34,9 @@ export class Line {
     this.known = known;
     this.on = on;
     this.rate = 10;
+    /** Seconds that the page shows, and that it has from the server's memory: more comes when more is shown. */
+    this.span = HISTORY_SECONDS;
+    this.reach = 0;
     this.stream = null;
     this.candidate = null;
     this.failures = 0;
@@ -88,6 +91,16 @@ export class Line {
     if (this.stream) this.open();
   }
 
+  /** Shows a longer time; true: it is fetched, and the rows begin once more. */
+  reachTo(span) {
+    this.span = span;
+    if (span <= this.reach || !this.stream) return false;
+    this.close();
+    this.newest = this.newestAt = NaN;
+    this.start();
+    return true;
+  }
+
   /** Closes the stream: a paused page costs the node nothing. */
   pause() {
     this.next();
@@ -127,13 +140,15 @@ export class Line {
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const rowsMax = Math.min(HISTORY_ROWS, span * 10);
     const { signal } = this.asking;
-    const past = (rows) => ask(`khz/v1/history?${this.query([["span", `${span}s`], ["rows", rows]])}`, signal);
+    const past = (seconds, rows) => ask(`khz/v1/history?${this.query([["span", `${seconds}s`], ["rows", rows]])}`, signal);
     const began = performance.now();
-    let history = await past(Math.min(rowsMax, FIRST_ROWS));
-    const wouldTake = (performance.now() - began) * (rowsMax / FIRST_ROWS);
+    const first = Math.min(span, Math.max(this.span, this.reach) + 2);
+    let history = await past(first, Math.min(rowsMax, FIRST_ROWS));
+    const isQuick = performance.now() - began < FIRST_MS;
     if (turn !== this.turn) return;
+    this.reach = Math.max(this.reach, isQuick ? HISTORY_SECONDS : this.span);
     // Of a node with very many CPUs the server refuses this number of rows.
-    if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await past(rowsMax).catch(() => history);
+    if (rowsMax > FIRST_ROWS && isQuick) history = await past(span, rowsMax).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;

@@ -1,5 +1,7 @@
 // The views of the page: how an address asks for each, and which module it is. It refuses to know what a view does.
 
+import { addLater } from "./later.js";
+
 /**
  * What loads the module of each view, of the past of a node, of what else its page has, and of the search. The build joins what each of
  * these needs into a few files, and makes each line ask for all of them at once.
@@ -37,8 +39,14 @@ export function viewIn(asked) {
 /** The element of a view other than a node's: the plots of a node are `#board`. */
 export const partOf = (name) => (name === "board" ? "#own" : `#${name}`);
 
-/** Asks for the module of a view, or of another part. */
-export const load = (name) => LOADS[name]();
+/** The markup and the looks of these are there from the beginning. */
+const FIRST = ["node", "cluster"];
+
+/** Asks for the module of a view, or of another part, and for the markup that it needs. */
+export async function load(name) {
+  const [module] = await Promise.all([LOADS[name](), FIRST.includes(name) ? null : addLater()]);
+  return module;
+}
 
 /** Makes a view of its module. */
 export const make = (name, module, ...rest) => new module[CLASSES[name]](...rest);

@@ -33,9 +33,12 @@ fn main() -> io::Result<()> {
     let parts = if is_plain { &[] } else { PARTS };
 
     let files = read(&web)?;
-    let modules: Files =
-        files.iter().filter_map(|(name, text)| Some((name.strip_suffix(".js")?.to_owned(), text.clone()))).collect();
-    let mut served: BTreeMap<String, String> = files.into_iter().filter(|(name, _)| !name.ends_with(".js")).collect();
+    let modules: Files = files
+        .iter()
+        .filter_map(|(name, text)| Some((name.strip_suffix(".js")?.to_owned(), text.clone())))
+        .collect();
+    let mut served: BTreeMap<String, String> =
+        files.into_iter().filter(|(name, _)| !name.ends_with(".js")).collect();
     for (name, text) in join::join(&modules, parts).map_err(io::Error::other)? {
         served.insert(format!("{name}.js"), text);
     }
@@ -91,7 +94,10 @@ fn assets(served: &BTreeMap<String, String>, out: &Path) -> io::Result<String> {
             _ => Ok(text.clone()),
         };
         fs::write(&plain, text)?;
-        fs::write(&packed, pack(short.map_err(|error| io::Error::other(format!("{name}: {error}")))?.as_bytes())?)?;
+        fs::write(
+            &packed,
+            pack(short.map_err(|error| io::Error::other(format!("{name}: {error}")))?.as_bytes())?,
+        )?;
         let tag = fnv1a(text.as_bytes());
         let path = if name == "index.html" { "/".to_owned() } else { format!("/{name}") };
         writeln!(
@@ -108,7 +114,12 @@ fn sources(modules: &Files, web: &Path) -> io::Result<String> {
     let mut table = String::from("static SOURCES: &[(&str, &str)] = &[\n");
     let mut names = vec!["style.css".to_owned()];
     for entry in WITHOUT_SERVER {
-        names.extend(join::with_imports(modules, entry).map_err(io::Error::other)?.iter().map(|name| format!("{name}.js")));
+        names.extend(
+            join::with_imports(modules, entry)
+                .map_err(io::Error::other)?
+                .iter()
+                .map(|name| format!("{name}.js")),
+        );
     }
     for name in names {
         writeln!(table, "    ({name:?}, include_str!({:?})),", web.join(&name)).map_err(io::Error::other)?;

@@ -14,12 +14,16 @@ pub fn join(sources: &Files, parts: &[(&str, &[&str])]) -> Result<Files, String>
     let page = Page::read(sources, parts)?;
     let mut files = Files::new();
     for (name, module) in &page.modules {
-        let text = if page.home.contains_key(name.as_str()) { page.stub(name) } else { page.alone(name, module)? };
+        let text =
+            if page.home.contains_key(name.as_str()) { page.stub(name) } else { page.alone(name, module)? };
         files.insert(name.clone(), text);
     }
     for (part, members) in &page.members {
         if files.insert(file_of(part), page.part(part, members)?).is_some() {
-            return Err(format!("{}.js is the name of a part: call the module something else", file_of(part)));
+            return Err(format!(
+                "{}.js is the name of a part: call the module something else",
+                file_of(part)
+            ));
         }
     }
     Ok(files)
@@ -58,7 +62,11 @@ struct Module {
 
 enum Line {
     /// `import { a, b as c } from "./x.js";`, or the same with `export`: that gives no names to the module itself.
-    Import { names: Vec<(String, String)>, from: String, is_export: bool },
+    Import {
+        names: Vec<(String, String)>,
+        from: String,
+        is_export: bool,
+    },
     /// The line without `export`.
     Export(String),
     Plain(String),
@@ -98,7 +106,8 @@ impl<'a> Page<'a> {
             self.visit(root, &mut Vec::new(), &mut order)?;
         }
         let (there, own): (Vec<_>, Vec<_>) = order.into_iter().partition(|name| self.home.contains_key(name));
-        let mut needs: BTreeSet<&str> = there.iter().flat_map(|name| &self.needs[self.home[name]]).copied().collect();
+        let mut needs: BTreeSet<&str> =
+            there.iter().flat_map(|name| &self.needs[self.home[name]]).copied().collect();
         needs.insert(part);
         self.needs.insert(part, needs);
         self.home.extend(own.iter().map(|name| (name.clone(), part)));
@@ -115,7 +124,10 @@ impl<'a> Page<'a> {
             return Err(format!("{name}.js imports itself: {} -> {name}", open.join(" -> ")));
         }
         let Some(module) = self.modules.get(name) else {
-            return Err(format!("there is no {name}.js, which {} names", open.last().map_or("a part", |by| by)));
+            return Err(format!(
+                "there is no {name}.js, which {} names",
+                open.last().map_or("a part", |by| by)
+            ));
         };
         open.push(name.to_owned());
         for from in module.imports() {
@@ -162,7 +174,11 @@ impl<'a> Page<'a> {
                 Line::Import { names, from, is_export } => match self.home.get(from).filter(|_| !is_export) {
                     Some(part) => {
                         let (variable, taken) = (variable(from), written(names, ": "));
-                        write!(text, "import {{ {variable} }} from \"./{}.js\"; const {{ {taken} }} = {variable};", file_of(part))
+                        write!(
+                            text,
+                            "import {{ {variable} }} from \"./{}.js\"; const {{ {taken} }} = {variable};",
+                            file_of(part)
+                        )
                     }
                     None => {
                         let word = if *is_export { "export" } else { "import" };
@@ -191,7 +207,9 @@ impl<'a> Page<'a> {
             for line in &module.lines {
                 let line = match line {
                     Line::Import { is_export: true, .. } => continue,
-                    Line::Import { names, from, .. } => format!("const {{ {} }} = {};", written(names, ": "), variable(from)),
+                    Line::Import { names, from, .. } => {
+                        format!("const {{ {} }} = {};", written(names, ": "), variable(from))
+                    }
                     Line::Export(line) | Line::Plain(line) => self.loads(name, line)?,
                 };
                 text.push_str(&line);
@@ -221,18 +239,25 @@ impl<'a> Page<'a> {
         let mut text = String::new();
         let mut rest = line;
         while let Some((before, after)) = rest.split_once("import(\"./") {
-            let (wanted, after) = after.split_once(".js\")").ok_or_else(|| format!("{name}.js: unknown import: {line}"))?;
+            let (wanted, after) =
+                after.split_once(".js\")").ok_or_else(|| format!("{name}.js: unknown import: {line}"))?;
             if !self.modules.contains_key(wanted) {
                 return Err(format!("{name}.js loads {wanted}.js, which does not exist"));
             }
             text.push_str(before);
             let files = self.files(wanted, &self.there(name));
             let all = files.iter().map(|file| format!("import(\"./{file}.js\")")).collect::<Vec<_>>();
-            let own = if self.home.contains_key(wanted) { format!("part.{}", variable(wanted)) } else { "part".to_owned() };
+            let own = if self.home.contains_key(wanted) {
+                format!("part.{}", variable(wanted))
+            } else {
+                "part".to_owned()
+            };
             match (all.as_slice(), own.as_str()) {
                 ([one], "part") => text.push_str(one),
                 ([one], own) => text.push_str(&format!("{one}.then((part) => {own})")),
-                (all, own) => text.push_str(&format!("Promise.all([{}]).then(([part]) => {own})", all.join(", "))),
+                (all, own) => {
+                    text.push_str(&format!("Promise.all([{}]).then(([part]) => {own})", all.join(", ")))
+                }
             }
             rest = after;
         }
@@ -256,14 +281,18 @@ impl Module {
     /// None if it is not understood.
     fn line(&mut self, line: &str) -> Option<Line> {
         let is_comment = line.trim_start().starts_with("//") || line.trim_start().starts_with('*');
-        if !is_comment && (line.contains("import.meta") || line.matches("import(").count() != line.matches("import(\"./").count()) {
+        if !is_comment
+            && (line.contains("import.meta")
+                || line.matches("import(").count() != line.matches("import(\"./").count())
+        {
             return None;
         }
         for (word, is_export) in [("import {", false), ("export {", true)] {
             let Some(rest) = line.strip_prefix(word) else { continue };
             let (names, rest) = rest.split_once('}')?;
             let from = rest.strip_prefix(" from \"./")?.strip_suffix(".js\";")?.to_owned();
-            let names: Vec<_> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(renamed).collect();
+            let names: Vec<_> =
+                names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(renamed).collect();
             if is_export {
                 let of = |there: &str| format!("{}.{there}", variable(&from));
                 self.exports.extend(names.iter().map(|(there, here)| (here.clone(), of(there))));
@@ -305,6 +334,8 @@ fn renamed(name: &str) -> (String, String) {
 
 /// The names of a list: `between` stands between the name there and the one here, if they differ.
 fn written(names: &[(String, String)], between: &str) -> String {
-    let one = |(there, here): &(String, String)| if there == here { here.clone() } else { format!("{there}{between}{here}") };
+    let one = |(there, here): &(String, String)| {
+        if there == here { here.clone() } else { format!("{there}{between}{here}") }
+    };
     names.iter().map(one).collect::<Vec<_>>().join(", ")
 }

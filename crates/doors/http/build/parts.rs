@@ -10,16 +10,28 @@ pub const PARTS: &[(&str, &[&str])] = &[
     ("page", &["main", "ask", "canvas", "measures", "moment", "own-style", "units"]),
     ("node", &["node-view"]),
     // What the views of many nodes share.
-    ("nodes", &["measure-choice", "node-choice", "node-groups", "nodes-view", "tile-layout", "tile-scale", "totals"]),
+    (
+        "nodes",
+        &[
+            "measure-choice",
+            "node-choice",
+            "node-groups",
+            "nodes-view",
+            "tile-layout",
+            "tile-scale",
+            "totals",
+        ],
+    ),
     ("cluster", &["cluster-view"]),
     ("waterfall", &["waterfall-view"]),
+    // What panels of one's own share with queries and the search.
+    ("asked", &["own-spec", "query-answer"]),
     ("query", &["query-view"]),
     ("range", &["compare-view", "sums-view"]),
     ("alerts", &["alerts-view"]),
     // What each view gets when its picture is there.
     ("rest", &["alert-count", "beside", "print", "probe"]),
     ("past", &["node-past"]),
-    ("spec", &["own-spec"]),
     ("own", &["own-panels"]),
     ("more", &["node-more"]),
     ("board", &["own-board"]),

@@ -19,7 +19,9 @@ pub fn shorter(text: &str, kind: Kind) -> Result<String, String> {
             let is_begun = is_comment || trimmed.starts_with("/*");
             is_comment = is_begun && !trimmed.contains("*/");
             // Something behind the end of a comment stays.
-            if is_begun && (is_comment || trimmed.ends_with("*/")) || kind == Kind::Script && trimmed.starts_with("//") {
+            if is_begun && (is_comment || trimmed.ends_with("*/"))
+                || kind == Kind::Script && trimmed.starts_with("//")
+            {
                 continue;
             }
         }

@@ -384,7 +384,11 @@ fn a_plot_names_what_it_shows() {
     assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
     assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n"));
     let page = std::fs::read_to_string(&html).unwrap();
-    for words in ["\"label\":\"kernel.forks\"", "idle-100hz: cpu.all.system, ticks of 10 ms per sample", "khz/plot-page.js"] {
+    for words in [
+        "\"label\":\"kernel.forks\"",
+        "idle-100hz: cpu.all.system, ticks of 10 ms per sample",
+        "khz/plot-page.js",
+    ] {
         assert!(page.contains(words), "{words}");
     }
     let printed = run(&[&base[..], &["--html"]].concat());

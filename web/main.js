@@ -3,6 +3,7 @@
 
 import { ask } from "./ask.js";
 import { visible } from "./element.js";
+import { askFirst } from "./first-rows.js";
 import { addLater } from "./later.js";
 import { readColours } from "./theme-colours.js";
 import { isStill, load, make, partOf, viewIn } from "./views.js";
@@ -103,6 +104,9 @@ async function start() {
     setTimeout(start, RETRY_MS);
     return;
   }
+  const { name, node } = wanted();
+  // Nobody looks at the present of a page that shows the past.
+  if (name === "node" && !asked().has("from")) askFirst(node, asked().get("window"));
   route();
 }
 

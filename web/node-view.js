@@ -1,9 +1,10 @@
 // The view of one node: joins the line to the server, the board and the controls. Its past comes when the present is shown, or
 // when somebody wants it. It refuses to do anything itself.
 
-import { Board, PATTERNS } from "./board.js";
+import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Controls } from "./controls.js";
+import { PATTERNS } from "./first-rows.js";
 import { Frames } from "./frames.js";
 import { Heading } from "./heading.js";
 import { addressText, momentOf } from "./moment.js";

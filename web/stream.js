@@ -2,14 +2,13 @@
 // changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
 
 import { ask } from "./ask.js";
+import { FIRST_MORE, FIRST_ROWS, firstRows, historyPath, patternsOf } from "./first-rows.js";
 import { rowTime } from "./table.js";
 import { duration } from "./units.js";
 
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
-/** Rows that are asked for first, of the window that is shown: over a slow line the page has to show something soon. */
-const FIRST_ROWS = 12;
-/** If these take longer, they have to do: all rows would take some seconds. A window of the past asks for what it needs. */
+/** If the first rows take longer, they have to do: all rows would take some seconds. A window of the past asks for what it needs. */
 const FIRST_MS = 50;
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
@@ -28,7 +27,7 @@ export class Line {
    * notice(text) and state("connecting" | "live" | "waiting" | "paused" | "down", reason).
    */
   constructor(patterns, node, on, known = null) {
-    this.patterns = node ? patterns.map((pattern) => `${node}:${pattern}`) : patterns;
+    this.patterns = patternsOf(patterns, node);
     this.wanted = node;
     /** What the server said of its nodes just now. */
     this.known = known;
@@ -140,15 +139,13 @@ export class Line {
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const rowsMax = Math.min(HISTORY_ROWS, span * 10);
     const { signal } = this.asking;
-    const past = (seconds, rows) => ask(`khz/v1/history?${this.query([["span", `${seconds}s`], ["rows", rows]])}`, signal);
-    const began = performance.now();
-    const first = Math.min(span, Math.max(this.span, this.reach) + 2);
-    let history = await past(first, Math.min(rowsMax, FIRST_ROWS));
-    const isQuick = performance.now() - began < FIRST_MS;
+    const first = Math.min(span, Math.max(this.span, this.reach) + FIRST_MORE);
+    let { history, ms } = await firstRows(historyPath(this.patterns, first, Math.min(rowsMax, FIRST_ROWS)), signal);
+    const isQuick = ms < FIRST_MS;
     if (turn !== this.turn) return;
     this.reach = Math.max(this.reach, isQuick ? HISTORY_SECONDS : this.span);
     // Of a node with very many CPUs the server refuses this number of rows.
-    if (rowsMax > FIRST_ROWS && isQuick) history = await past(span, rowsMax).catch(() => history);
+    if (rowsMax > FIRST_ROWS && isQuick) history = await ask(historyPath(this.patterns, span, rowsMax), signal).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;

@@ -108,8 +108,10 @@ fn a_finger_chooses_nodes_with_a_button_in_tiles_and_waterfall() {
         page.click("#waterfall .choose").await;
         page.eval("document.querySelector('.fall').scrollIntoView()").await;
         let (left, top, width, _) = page.place(".fall-cells").await;
-        page.tap_at(left + width / 2.0, top + 5.0).await;
-        page.wait("the row is chosen", "khz.chosen.length === 1").await;
+        let y = page.number("(t => t.y + t.height / 2)(khz.cell('node03', 1))").await;
+        // The newest steps stand at the right edge.
+        page.tap_at(left + width - 2.0, top + y).await;
+        page.wait("the row is chosen", "khz.chosen.join() === 'node03'").await;
         page.click("#waterfall .compare").await;
         page.wait("it is compared", "khz.view === 'compare'").await;
         assert_clean_console(&browser).await;

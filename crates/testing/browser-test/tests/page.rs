@@ -71,14 +71,24 @@ fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_arrived() {
             painted < scripts,
             "the first paint is after {painted} ms, not before all files ({scripts} ms)"
         );
-        let order = "[performance.getEntriesByName('khz-picture')[0].startTime, \
-                     ...['node-past', 'overview', 'alert-count'].map(name => performance.getEntriesByType('resource').find(r => r.name.endsWith(`/${name}.js`))?.startTime ?? 1e9)]";
-        let order: Vec<f64> = serde_json::from_value(page.eval(order).await).expect("times");
-        assert!(
-            order[1..].iter().all(|start| *start >= order[0]),
-            "the first picture waits for nothing else: {order:?}"
-        );
-        let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
+        let begun = |file: &str| {
+            format!(
+                "performance.getEntriesByType('resource').find(r => r.name.endsWith('/{file}'))?.startTime"
+            )
+        };
+        let picture = page.number("performance.getEntriesByName('khz-picture')[0].startTime").await;
+        for file in ["part-past.js", "part-rest.js", "part-nodes.js", "later.html", "later.css"] {
+            page.wait(&format!("{file} is asked for"), &begun(file)).await;
+            let at = page.number(&begun(file)).await;
+            assert!(
+                at >= picture,
+                "the first picture, after {picture} ms, does not wait for {file}: {at} ms"
+            );
+        }
+        let firsts =
+            "performance.getEntriesByType('resource').filter(r => /history[?].*rows=6$/.test(r.name)).length";
+        assert_eq!(page.number(firsts).await, 1.0, "what was asked for early is not asked for once more");
+        let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css|html)$/.test(r.name))\
                       .every(r => r.encodedBodySize < r.decodedBodySize)";
         assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all files come compressed");
         assert_clean_console(&browser).await;

@@ -112,11 +112,6 @@ enum Term {
 }
 
 impl Meter {
-    /// True if the newest of these rows is the one that it has.
-    pub(crate) fn has(&self, delivery: &Delivery) -> bool {
-        delivery.rows.last().is_some_and(|row| self.boot == Some(row.stamp.boot))
-    }
-
     /// Takes some rows; only the newest counts.
     pub(crate) fn take(&mut self, measure: &Measure, delivery: &Delivery) {
         if !Arc::ptr_eq(&self.columns, &delivery.columns) {

@@ -32,10 +32,6 @@ const CLOCK_OFF_MIN: u64 = 100_000_000;
 const SILENT_MAX: Duration = Duration::from_secs(1);
 /// Numbers of the past that a stream begins with: two minutes of 512 nodes; those of all nodes take a fraction of a second.
 const PAST_NUMBERS_MAX: usize = 65_536;
-/// The newest number of a node comes from rows of this time before now...
-const NEWEST_SPAN: Nanos = Nanos(3 * Nanos::SECOND.0);
-/// ...of which two would do, if all of them had come.
-const NEWEST_ROWS_MAX: usize = 6;
 /// Roughly what the number of one node takes, with its columns.
 const METER_BYTES: usize = 1_024;
 
@@ -68,60 +64,33 @@ pub(crate) async fn look_back(
     rate: Rate,
     span: Nanos,
 ) -> Result<Past, Refusal> {
-    let names = names(app, measure);
+    let patterns = measure.patterns();
+    let names: Vec<NodeName> = app
+        .query
+        .nodes()
+        .into_iter()
+        .filter(|node| patterns.iter().any(|p| p.matches_node(node.as_str())))
+        .collect();
     let period = rate.period();
     let rows = (span.0 / period.0).min((PAST_NUMBERS_MAX / names.len().max(1)) as u64);
     if rows == 0 {
         return Ok(Past::new());
     }
-    // Twice the rows: one too many would leave every other one out.
-    let (span, rows_max) = (Nanos(rows * period.0), 2 * rows as usize);
-    let own = measure.clone();
-    remembered(app, measure, names, span, rows_max, move |found| {
-        let mut numbers = Vec::with_capacity(found.rows.len());
-        Meter::default().each(&own, found, |stamp, value| numbers.push((stamp, value)));
-        numbers
-    })
-    .await
-}
-
-/// The newest number of each node, as far as the server remembers its last rows: what is a rate would else be unknown until
-/// two rows have come.
-pub(crate) async fn newest(app: &Arc<App>, measure: &Measure) -> Result<HashMap<NodeName, Meter>, Refusal> {
-    let own = measure.clone();
-    let meter = move |found: &Delivery| {
-        let mut meter = Meter::default();
-        meter.each(&own, found, |_, _| ());
-        meter
-    };
-    remembered(app, measure, names(app, measure), NEWEST_SPAN, NEWEST_ROWS_MAX, meter).await
-}
-
-fn names(app: &Arc<App>, measure: &Measure) -> Vec<NodeName> {
-    let patterns = measure.patterns();
-    let is_wanted = |node: &NodeName| patterns.iter().any(|pattern| pattern.matches_node(node.as_str()));
-    app.query.nodes().into_iter().filter(is_wanted).collect()
-}
-
-/// What is made of the last rows of each node. A node without a past begins with its first row.
-async fn remembered<T: Send + 'static, C: FromIterator<(NodeName, T)> + Send + 'static>(
-    app: &Arc<App>,
-    measure: &Measure,
-    names: Vec<NodeName>,
-    span: Nanos,
-    rows_max: usize,
-    make: impl Fn(&Delivery) -> T + Send + 'static,
-) -> Result<C, Refusal> {
     let stopped = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
     let turn = Arc::clone(&app.histories).acquire_owned().await.map_err(|_| stopped())?;
-    let (query, patterns) = (Arc::clone(&app.query), measure.patterns());
+    let (query, measure) = (Arc::clone(&app.query), measure.clone());
     let work = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         let of = |node: NodeName| {
+            // A node without a past begins with its first row.
+            // Twice the rows: one too many would leave every other one out.
+            let (span, rows_max) = (Nanos(rows * period.0), 2 * rows as usize);
             let found = query.history_of(&node, &patterns, span, rows_max).ok().flatten()?;
-            Some((node, make(&found)))
+            let mut numbers = Vec::with_capacity(found.rows.len());
+            Meter::default().each(&measure, &found, |stamp, value| numbers.push((stamp, value)));
+            Some((node, numbers))
         };
-        names.into_iter().filter_map(of).collect::<C>()
+        names.into_iter().filter_map(of).collect::<Past>()
     });
     work.await.map_err(|_| stopped())
 }

@@ -80,8 +80,6 @@ pub(crate) async fn tiles(
         let steps = steps.beginning_with(past);
         return Ok(EventStream::new(steps, rate, app.closing.clone(), open).into_response());
     }
-    let now = Instant::now();
-    let newest = steps::newest(&app, &measure).await?;
     let tiles = Tiles {
         query: Arc::clone(&app.query),
         roster,
@@ -90,10 +88,10 @@ pub(crate) async fn tiles(
         head: Head { unit, rate },
         rate,
         counters: app.counters.clone(),
-        nodes: newest.into_iter().map(|(node, meter)| (node, Tile { meter, heard: now })).collect(),
+        nodes: HashMap::new(),
         told: Vec::new(),
         known: 0,
-        next_at: now,
+        next_at: Instant::now(),
     };
     Ok(EventStream::new(tiles, rate, app.closing.clone(), open).into_response())
 }
@@ -193,11 +191,8 @@ impl Tiles {
         for delivery in self.subscription.poll_some(BACKLOG_READINGS_MAX) {
             let tile = self.nodes.entry(delivery.node.clone());
             let tile = tile.or_insert_with(|| Tile { meter: Meter::default(), heard: now });
+            tile.meter.take(&self.measure, &delivery);
             tile.heard = now;
-            // The row that was remembered comes once more.
-            if !tile.meter.has(&delivery) {
-                tile.meter.take(&self.measure, &delivery);
-            }
         }
     }
 

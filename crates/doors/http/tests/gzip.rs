@@ -174,7 +174,8 @@ fn assert_only_comments_are_left_out(path: &str, plain: &str, packed: &str) {
     for (number, line) in plain.lines().enumerate() {
         let place = format!("{path}:{}: {line}", number + 1);
         let kept = if is_text { line } else { line.trim_start() };
-        if packed.peek().is_some_and(|next| *next == kept) && !(kept.is_empty() && !is_text) && !is_comment {
+        let is_code = is_text || (!kept.is_empty() && !is_comment);
+        if is_code && packed.peek().is_some_and(|next| *next == kept) {
             packed.next();
             is_text ^= path.ends_with("js") && line.matches('`').count() % 2 == 1;
             continue;
@@ -354,6 +355,24 @@ fn each_module_has_one_place_and_is_the_same_under_its_own_name() {
     for (module, part) in places {
         let own = &scripts.0[&module.replace('_', "-")];
         assert!(own.contains(&format!("\"./{part}.js\"")), "{own}");
+    }
+}
+
+/// Beside each script it would take a tenth of a second of a slow line.
+#[test]
+fn the_policy_of_the_page_comes_with_pages_and_answers_but_not_with_their_scripts_and_styles() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for (path, has_policy) in [
+        ("/", true),
+        ("/later.html", true),
+        ("/khz/v1/nodes", true),
+        ("/metrics", true),
+        ("/part-page.js", false),
+        ("/style.css", false),
+    ] {
+        let answer = ask(&server, "GET", path, GZIP);
+        assert_eq!(answer.headers.contains_key("content-security-policy"), has_policy, "{path}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
     }
 }
 

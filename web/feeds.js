@@ -6,6 +6,10 @@ import { Track } from "./track.js";
 
 /** The kernel counts CPU time in ticks of 10 ms: shares over less than ten of them would mostly show rounding. */
 const SHARE_WINDOW_SECONDS = 0.1;
+/** Each reading is a whole number of ticks, so between two readings up to one more or one less may have passed. */
+const TICK_SECONDS = 0.01;
+/** The counters that the kernel counts so. */
+const isInTicks = (name) => name.startsWith("cpu.");
 
 /** Lets `0.0999999` count as the whole window it is: rows are aligned to the microsecond, doubles are not. */
 const SLACK_SECONDS = 0.002;
@@ -110,7 +114,8 @@ export class Rate {
       this.value = value;
       this.time = table.time;
     } else if (seconds > 0 && seconds >= this.window - SLACK_SECONDS) {
-      this.track.push(table.time, (value - this.value) / seconds);
+      const rate = (value - this.value) / seconds;
+      this.track.push(table.time, rate, rate, rate, isInTicks(this.name) ? TICK_SECONDS / seconds : 0);
       this.value = value;
       this.time = table.time;
     }
@@ -172,10 +177,13 @@ export class Shares {
     this.time = table.time;
     if (first) return;
     if (backwards || sum <= 0) return this.tracks.forEach((track) => track.gap());
+    // A heat map of many CPUs shows no margins, and keeps none.
+    const margin = this.instance === undefined ? (100 * TICK_SECONDS) / sum : 0;
     this.groups.forEach((group, g) => {
       let part = 0;
       for (const i of group) part += i < 0 ? 0 : delta[i];
-      this.tracks[g].push(table.time, (100 * part) / sum);
+      const share = (100 * part) / sum;
+      this.tracks[g].push(table.time, share, share, share, margin);
     });
   }
 

@@ -71,7 +71,7 @@ export class NodeNumbers {
     const { board, tier } = this.view;
     if (Number.isNaN(time)) return this.newestReader();
     const at = time - board.offset;
-    return { value: (track) => track.at(tier, at), range: (track) => track.rangeAt(tier, at) };
+    return { value: (track) => track.at(tier, at), range: (track) => track.rangeAt(tier, at), margin: (track) => track.marginAt(tier, at) };
   }
 
   /** What is known now. A rate of the last millisecond nobody can read; a gauge is what it is now. */
@@ -82,7 +82,7 @@ export class NodeNumbers {
   }
 
   /** The words beside the pointer. */
-  pointedText(panel, { value, range, before }, time, to) {
+  pointedText(panel, { value, range, margin, before }, time, to) {
     const { pointer } = this.view;
     const isPast = this.view.time.past !== null;
     const span = to - this.view.time.shown.from;
@@ -92,7 +92,8 @@ export class NodeNumbers {
     const back = (isPast ? now : to) - time;
     const ago = isPast && back >= LONG_SECONDS ? `−${spanText(back)}` : `−${back.toFixed(span <= 10 ? 2 : 1)} s`;
     const lines = before ? panel.describeBefore(value, before) : [];
-    return [[words, clock, ago].filter((part) => part).join(" · "), ...panel.describeRanges(range), ...lines].join("\n");
+    const open = [...panel.describeRanges(range), ...panel.describeMargins(margin)];
+    return [[words, clock, ago].filter((part) => part).join(" · "), ...open, ...lines].join("\n");
   }
 }
 

@@ -167,6 +167,7 @@ export class NodePast {
     return {
       value: (track) => of(track)?.at(time) ?? NaN,
       range: (track) => of(track)?.rangeAt(time) ?? null,
+      margin: (track) => of(track)?.marginAt(time) ?? 0,
       before: beforeOf && ((track) => beforeOf(track)?.at(time - this.view.back) ?? NaN),
     };
   }

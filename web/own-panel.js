@@ -190,7 +190,7 @@ export class OwnPanel {
   reader(time, isLive) {
     const of = (key) => this.picture?.ownOf(key);
     if (Number.isNaN(time)) return { value: (key) => (isLive ? of(key)?.last : of(key)?.average()) ?? NaN, range: () => null };
-    return { value: (key) => of(key)?.at(time) ?? NaN, range: (key) => of(key)?.rangeAt(time) ?? null };
+    return { value: (key) => of(key)?.at(time) ?? NaN, range: (key) => of(key)?.rangeAt(time) ?? null, margin: (key) => of(key)?.marginAt(time) ?? 0 };
   }
 
   /** `streamed`: how the numbers of the stream are read, where it is drawn; `span` and `to`: its window. */

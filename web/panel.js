@@ -122,6 +122,14 @@ export class Panel {
     });
   }
 
+  /** How far the truth may lie from what is drawn: margin(track) is the distance, 0 where the number is exact. */
+  describeMargins(margin) {
+    if (this.heat || !margin || this.series.length === 0) return [];
+    const { track, format } = this.series.reduce((a, b) => (margin(b.track) > margin(a.track) ? b : a));
+    const text = format(margin(track));
+    return /[1-9]/.test(text) ? [`± ${text}: the kernel counts in ticks of 10 ms`] : [];
+  }
+
   /** The numbers of the time with which this one is compared: beforeOf(track) is the number then. */
   describeBefore(value, beforeOf) {
     if (this.heat) return [];

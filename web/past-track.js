@@ -2,7 +2,7 @@
 // lowest and highest; others keep their own time. Of the samples outside, it keeps the one before and the one after, so that lines
 // lead in and out. It refuses samples that go back in time.
 
-import { BUCKETS } from "./track.js";
+import { BUCKETS, marginOfBoth } from "./track.js";
 
 /** A column for each bucket, one that begins at the right edge, and the two samples outside. */
 const SAMPLES_MAX = BUCKETS + 3;
@@ -23,6 +23,8 @@ export class PastTrack {
     this.low = new Float64Array(SAMPLES_MAX);
     this.high = new Float64Array(SAMPLES_MAX);
     this.broken = new Uint8Array(SAMPLES_MAX);
+    /** How far the truth may lie above or below each mean; null: no sample had a margin. */
+    this.margin = null;
     this.isBroken = true;
     /** How many values it was given within its time. */
     this.given = 0;
@@ -31,30 +33,31 @@ export class PastTrack {
     this.isFull = false;
   }
 
-  /** A value at `time`, or what a longer time had: mean, lowest and highest. It is joined to the one before unless a gap was declared. */
-  push(time, value, low = value, high = value) {
+  /** A value at `time`, or what a longer time had: mean, lowest, highest, and the margin of the mean. It is joined to the one before unless a gap was declared. */
+  push(time, value, low = value, high = value, margin = 0) {
     if (this.isFull || (this.length > 0 && time < this.end[this.length - 1])) return;
     const broken = this.isBroken;
     this.isBroken = false;
     if (time < this.from) {
       // Only the last one before is kept.
       this.length = 0;
-      return this.open(time, value, low, high, broken);
+      return this.open(time, value, low, high, broken, margin);
     }
     if (time > this.to) {
       this.isFull = true;
-      return this.open(time, value, low, high, broken);
+      return this.open(time, value, low, high, broken, margin);
     }
     this.last = value;
     this.given++;
     const at = this.length - 1;
     // A gap within a column cannot be seen.
-    if (at < 0 || this.column(this.end[at]) !== this.column(time)) return this.open(time, value, low, high, broken);
+    if (at < 0 || this.column(this.end[at]) !== this.column(time)) return this.open(time, value, low, high, broken, margin);
     this.time[at] = this.from + (this.column(time) + 0.5) * this.step;
     this.end[at] = time;
     this.mean[at] += (value - this.mean[at]) / ++this.count[at];
     this.low[at] = Math.min(this.low[at], low);
     this.high[at] = Math.max(this.high[at], high);
+    if (this.margin) this.margin[at] = marginOfBoth(this.margin[at], margin);
   }
 
   /** Nothing is known from here on. */
@@ -67,7 +70,7 @@ export class PastTrack {
     return Math.floor((time - this.from) / this.step);
   }
 
-  open(time, value, low, high, broken) {
+  open(time, value, low, high, broken, margin) {
     const at = this.length++;
     this.time[at] = this.begin[at] = this.end[at] = time;
     this.count[at] = 1;
@@ -75,6 +78,8 @@ export class PastTrack {
     this.low[at] = low;
     this.high[at] = high;
     this.broken[at] = broken ? 1 : 0;
+    if (margin > 0) this.margin ??= new Float64Array(SAMPLES_MAX);
+    if (this.margin) this.margin[at] = margin;
   }
 
   /** Fills `points` with all there is; places are counted in columns from the left edge. */
@@ -88,6 +93,8 @@ export class PastTrack {
       points.broken[i] = this.broken[i];
     }
     points.length = n;
+    points.hasMargins = this.margin !== null;
+    if (points.hasMargins) points.margin.set(this.margin.subarray(0, n));
   }
 
   /** The sample that speaks of `time`: the one there, or the next one that its line leads to; -1: nothing is known. */
@@ -112,6 +119,12 @@ export class PastTrack {
   rangeAt(time) {
     const i = this.sampleAt(time);
     return i < 0 || this.low[i] === this.high[i] ? null : [this.low[i], this.high[i]];
+  }
+
+  /** How far the truth may lie from the mean at a time; 0: it is exact, or unknown. */
+  marginAt(time) {
+    const i = this.sampleAt(time);
+    return i < 0 ? 0 : (this.margin?.[i] ?? 0);
   }
 
   /** The mean of the whole time; NaN: unknown. */

@@ -26,9 +26,14 @@ const BUTTONS = {
 };
 
 class PlotPage {
-  /** `data`: {title, subtitle, from, to, remarks, panels: [{title, scale, series: [{label, at, mean, low, high, broken}]}]}. */
+  /**
+   * `data`: {title, subtitle, from, seconds, remarks, panels: [{title, axis, scale, series: [{label, at, mean, low, high, broken}]}]}. Without
+   * a `from` each panel has a time of its own, and clocks begin at midnight.
+   */
   constructor(data) {
-    this.whole = { from: data.from, to: data.to };
+    this.isCompared = data.from === null;
+    const from = data.from ?? new Date(2001, 0, 1).getTime() / 1_000;
+    this.whole = { from, to: from + data.seconds };
     this.time = new TimeWindow(
       () => this.whole,
       () => this.refresh(),
@@ -50,13 +55,19 @@ class PlotPage {
   }
 
   /** A panel for as many lines as there are colours. */
-  panelsOf({ title, scale, series }) {
+  panelsOf({ title, axis, scale, series }) {
     const panels = [];
     for (let first = 0; first < series.length; first += COLOURS) {
       const lines = series.slice(first, first + COLOURS).map((line, colour) => ({ label: line.label, colour, track: samplesOf(line, this.whole.from), format: FORMATS[scale] }));
-      panels.push(new Panel({ title, series: lines, plot: { style: "lines", scale: { signed: true, binary: scale === "bytes" }, format: FORMATS[scale], rows: 4 } }));
+      panels.push(this.panelOf(axis, { title, series: lines, plot: { style: "lines", scale: { signed: true, binary: scale === "bytes" }, format: FORMATS[scale], rows: 4 } }));
     }
     return panels;
+  }
+
+  panelOf(axis, what) {
+    const panel = new Panel(what);
+    panel.ofAxis = axis;
+    return panel;
   }
 
   build({ title, subtitle, remarks }) {
@@ -92,15 +103,25 @@ class PlotPage {
   draw() {
     const { from, to } = this.time.shown;
     this.shownTime.textContent = `${windowText(from, to, this.whole.to)} · ${spanText(to - from)}`;
+    for (const panel of this.panels) panel.shownTracks = new Map(panel.tracks.map((samples) => [samples, pastTrack(samples, from, to)]));
+    if (this.isCompared) this.shareScales();
     for (const panel of this.panels) {
-      const tracks = new Map(panel.tracks.map((samples) => [samples, pastTrack(samples, from, to)]));
+      const tracks = panel.shownTracks;
       const marks = marksOf(from, to, panel.frame.clientWidth);
-      panel.shownTracks = tracks;
       panel.picture.drawPast({ trackOf: (samples) => tracks.get(samples), marks });
       panel.axis.show(marks);
       panel.say([...tracks.values()].every((track) => track.isEmpty) ? "no data" : "");
     }
     this.write();
+  }
+
+  /** What is compared is drawn to one scale: a panel of each axis reaches as high as the highest of them. */
+  shareScales() {
+    for (const panel of this.panels) {
+      const same = this.panels.filter(({ ofAxis }) => ofAxis === panel.ofAxis);
+      const tracks = same.flatMap(({ shownTracks }) => [...shownTracks.values()]);
+      panel.picture.scale.least = Math.max(0, ...tracks.map((track) => Math.max(track.extent(1), track.extent(-1))));
+    }
   }
 
   /** The numbers at the pointer, else the means of the window. */

@@ -17,6 +17,8 @@ const SHRINK_AFTER_MS = 2_000;
 /** How opaque the band from lowest to highest is. In the past a single column of it may be all that is to be seen of a peak. */
 const LIVE_BAND = 0.32;
 const PAST_BAND = 0.65;
+/** How opaque the band is in which the truth lies where the kernel counts in ticks. */
+const MARGIN_BAND = 0.22;
 
 /** Height of a label of the vertical axis, CSS pixels. */
 const LABEL_HEIGHT = 16;
@@ -301,6 +303,7 @@ export class Plot {
       const { colour, dashed } = this.series[i];
       const p = points(0).collect(this.trackOf(this.series[i]), this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
+      this.marginBand(p, 1, colours.series[colour]);
       this.band(p, 1, colour);
       if (dashed) this.context.setLineDash([5 * this.density, 3 * this.density]);
       this.line(p, 1, colours.series[colour]);
@@ -314,6 +317,7 @@ export class Plot {
       const sign = i === 0 ? 1 : -1;
       const p = points(0).collect(this.trackOf(series), this.tier, this.first, this.until);
       this.area(p, sign, colour, 0.2);
+      this.marginBand(p, sign, colours.series[colour]);
       this.band(p, sign, colour);
       this.line(p, sign, colours.series[colour]);
     });
@@ -361,6 +365,29 @@ export class Plot {
     c.globalAlpha = 1;
   }
 
+  /** What the kernel's ticks leave open on both sides of the mean, where that is more than the line's own width. */
+  marginBand(p, sign, ink) {
+    if (!p.hasMargins) return;
+    const c = this.context;
+    const visible = (this.top * this.density) / this.canvas.height;
+    const edge = (i, side) => this.inside(this.y(sign * Math.min(this.scale.fixed ?? Infinity, Math.max(0, p.mean[i] + side * p.margin[i]))));
+    c.beginPath();
+    for (let from = 0; from < p.length; ) {
+      let to = from + 1;
+      while (to < p.length && !p.broken[to]) to++;
+      if (p.margin.subarray(from, to).some((margin) => margin > visible)) {
+        c.moveTo(this.x(p.bucket[from]), edge(from, -1));
+        for (let i = from; i < to; i++) c.lineTo(this.x(p.bucket[i]), edge(i, 1));
+        for (let i = to - 1; i > from; i--) c.lineTo(this.x(p.bucket[i]), edge(i, -1));
+      }
+      from = to;
+    }
+    c.globalAlpha = MARGIN_BAND;
+    c.fillStyle = ink;
+    c.fill();
+    c.globalAlpha = 1;
+  }
+
   area(p, sign, colour, alpha) {
     const c = this.context;
     const base = this.y(0);
@@ -400,5 +427,14 @@ export class Plot {
       for (let i = 0; i < n; i++) floor.mean[i] += p.mean[i];
     }
     c.globalAlpha = 1;
+    this.marginOfStack(parts.at(-1), floor, n);
+  }
+
+  /** The margin of the top of a stack, whose parts are counted together and have the same one. */
+  marginOfStack(part, top, length) {
+    if (!part?.hasMargins) return;
+    for (const field of ["bucket", "broken", "margin"]) top[field].set(part[field].subarray(0, length));
+    [top.length, top.hasMargins] = [length, true];
+    this.marginBand(top, 1, colours.ink);
   }
 }

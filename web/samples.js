@@ -7,15 +7,17 @@ export class Samples {
     this.low = [];
     this.high = [];
     this.broken = [];
+    this.margin = [];
     this.isBroken = true;
   }
 
-  push(time, value, low = value, high = value) {
+  push(time, value, low = value, high = value, margin = 0) {
     this.time.push(time);
     this.mean.push(value);
     this.low.push(low);
     this.high.push(high);
     this.broken.push(this.isBroken);
+    this.margin.push(margin);
     this.isBroken = false;
   }
 
@@ -34,7 +36,7 @@ export class Samples {
     }
     for (let i = Math.max(0, low - 1); i < time.length; i++) {
       if (this.broken[i]) track.gap();
-      track.push(time[i], this.mean[i], this.low[i], this.high[i]);
+      track.push(time[i], this.mean[i], this.low[i], this.high[i], this.margin[i]);
       if (time[i] > track.to) return;
     }
     if (this.isBroken) track.gap();

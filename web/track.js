@@ -26,6 +26,9 @@ const fineBucket = (time) => Math.floor(time * FINE_PER_SECOND);
 const PEAKS_SHOWN = 0.95;
 const peaks = new Float64Array(SLOTS + 1);
 
+/** The margin of the mean over two stretches of time: it is the same tick, over the time of both. */
+export const marginOfBoth = (one, other) => (one > 0 && other > 0 ? 1 / (1 / one + 1 / other) : Math.max(one, other));
+
 class Ring {
   constructor() {
     this.head = -1;
@@ -34,13 +37,17 @@ class Ring {
     this.mean = new Float64Array(SLOTS);
     this.low = new Float64Array(SLOTS);
     this.high = new Float64Array(SLOTS);
+    /** How far the truth may lie above or below each mean; null: no sample had a margin. */
+    this.margin = null;
   }
 
   /** Adds a sample to bucket `at`, which is not older than the head. */
-  add(at, value, broken) {
+  add(at, value, broken, margin) {
     const i = at & MASK;
     if (at > this.head) this.open(at);
     const n = this.count[i];
+    if (margin > 0) this.margin ??= new Float64Array(SLOTS);
+    if (this.margin) this.margin[i] = n === 0 ? margin : marginOfBoth(this.margin[i], margin);
     if (n === 0) {
       this.mean[i] = this.low[i] = this.high[i] = value;
       this.broken[i] = broken ? 1 : 0;
@@ -76,12 +83,12 @@ export class Track {
     this.broken = true;
   }
 
-  /** A value at `time` (seconds). It is joined to the one before unless a gap was declared. */
-  push(time, value) {
+  /** A value at `time` (seconds), known up to `margin`. It is joined to the one before unless a gap was declared. */
+  push(time, value, low = value, high = value, margin = 0) {
     const fine = fineBucket(time);
     if (fine < this.rings[0].head) return;
     for (let tier = 0; tier < FACTORS.length; tier++) {
-      this.rings[tier].add(Math.floor(fine / FACTORS[tier]), value, this.broken);
+      this.rings[tier].add(Math.floor(fine / FACTORS[tier]), value, this.broken, margin);
     }
     this.broken = false;
     this.last = value;
@@ -156,6 +163,8 @@ export class Track {
       n++;
     }
     points.length = n;
+    points.hasMargins = ring.margin !== null;
+    if (points.hasMargins) for (let j = 0; j < n; j++) points.margin[j] = ring.margin[points.bucket[j] & MASK];
   }
 
   /** Calls `then(time, mean, low, high, broken)` for each bucket that has samples, with the time of its middle. */
@@ -174,6 +183,14 @@ export class Track {
     const i = b & MASK;
     if (b > ring.head || b <= ring.head - SLOTS || ring.count[i] === 0 || ring.low[i] === ring.high[i]) return null;
     return [ring.low[i], ring.high[i]];
+  }
+
+  /** How far the truth may lie from the mean of the bucket at `time`; 0: it is exact, or there is none. */
+  marginAt(tier, time) {
+    const ring = this.rings[tier];
+    const b = bucketAt(tier, time);
+    const i = b & MASK;
+    return b > ring.head || b <= ring.head - SLOTS || ring.count[i] === 0 ? 0 : (ring.margin?.[i] ?? 0);
   }
 
   /** The mean shown at `time`: of the bucket there, or the next newer one that its line leads to; else NaN. */
@@ -198,6 +215,8 @@ export class Points {
     this.low = new Float64Array(SLOTS);
     this.high = new Float64Array(SLOTS);
     this.broken = new Uint8Array(SLOTS);
+    this.margin = new Float64Array(SLOTS);
+    this.hasMargins = false;
   }
 
   /** Asks `track`, a live or a past one. */

@@ -14,7 +14,7 @@ use crate::config::NodeFlags;
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
 ///
-/// Started with no command it is a whole cluster of one: it gathers this machine's kernel numbers and shows
+/// Without a command, khz is a whole cluster of one node: it gathers this machine's kernel numbers, and shows
 /// them live on a page at http://127.0.0.1:7070/ until Ctrl-C or SIGTERM ends it.
 #[derive(Debug, Parser)]
 #[command(name = "khz", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 80)]
@@ -51,72 +51,73 @@ Examples:
   khz watch cpu.all.user --rate 100
                                     follow one number, a hundred times a second
 
-Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are
-missing).";
+Exit codes: 0 done, 1 an error while it worked, 2 wrong usage, 3 partly done
+(some nodes are missing).";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Gather on this node and report to a hub.
     ///
-    /// The base lane (1 Hz) is always sent. While the hub or the network is away, rows stay in a ring in shared memory,
-    /// which survives this process; the agent sends them when the hub is back. Faster lanes are opened while a reader
-    /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given, and no
-    /// text door unless --text-listen is.
+    /// The agent always sends one row a second of all numbers (its base lane). While the hub or the network is away, rows
+    /// stay in shared memory, even if this process ends. When the hub is back, the agent sends them. While a reader
+    /// wants a faster rate, the agent sends additional rows, up to --rate-max. It serves HTTP only with --listen, and the
+    /// text protocol only with --text-listen.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
-    /// What a hub does when alerts fire: the actions of its configuration, and the log of what they did.
+    /// Show what a hub does when alerts fire: the actions of its configuration, and the log of their runs.
     #[command(subcommand)]
     Actions(actions::ActionsCommand),
     /// List the alerts of a hub: what fires, since when, and why.
     #[command(after_help = alerts::EXAMPLES)]
     Alerts(alerts::AlertsFlags),
-    /// Say whether this node is healthy, out of its agent's shared memory: for Slurm's HealthCheckProgram.
+    /// Say whether this node is healthy, for Slurm's HealthCheckProgram.
     ///
-    /// Asks no khz and no hub. A condition is SERIES < VALUE, as for `khz wait`, of the latest values. Where nothing is known,
-    /// such as without an agent, the node is not healthy: the exit code is 3, or what --unknown says.
+    /// It reads the latest values in the shared memory of this node's agent, and asks no hub. A condition is SERIES < VALUE,
+    /// as for `khz wait`. If the values are not known (for example because no agent runs), the exit code is 3, and the node
+    /// does not count as healthy. --unknown can change this.
     #[command(after_help = health::EXAMPLES)]
     Health(health::HealthFlags),
     /// Collect from agents, and answer for all nodes.
     ///
-    /// Agents connect to the link door (port 7071) and send their base lane. Readers ask at the HTTP door (port 7070), as
-    /// they would ask a single node, or at the text door (`nc localhost 2709`): `khz nodes`, `khz get
-    /// 'node[1-8]:mem.free'`, the page, Prometheus. Where a reader wants a faster rate than that of the base lane, the hub
-    /// asks the nodes for it as long as the reader stays.
+    /// Agents connect to the link door (port 7071) and send one row a second. Readers, such as `khz nodes`, `khz get
+    /// 'node[1-8]:mem.free'`, the page or Prometheus, ask at the HTTP door (port 7070), as they would ask a single node.
+    /// There is also a text door (`nc localhost 2709`). While a reader wants a faster rate, the hub requests this rate from
+    /// the nodes.
     #[command(after_help = hub::EXAMPLES)]
     Hub(hub::HubCommand),
     /// List the metrics: name, kind, type, unit, how often the kernel updates them, what they mean.
     ///
-    /// Asks the khz that listens at the configured address. It also knows the metrics that jobs publish (job.NAME); a hub
-    /// knows those of all its nodes. When none answers, lists what this program can gather. TYPE: decimals are unsigned
-    /// or signed; a float is a double; labels are words instead of a number. The column AS A RATE has the
-    /// unit of a counter's rate.
+    /// It asks the khz that listens at the configured address. That khz also knows the metrics that jobs publish
+    /// (job.NAME); a hub knows those of all its nodes. If no khz answers, the list has what this program itself can gather.
+    /// The column TYPE is unsigned, signed, float (a double) or labels (words in place of a number). The column AS A RATE
+    /// has the unit of a counter's rate.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
-    /// List the nodes: up or down, when they were last heard, what came and what is missing.
+    /// List the nodes: up or down, when the hub last heard them, how many rows came and how many are missing.
     #[command(after_help = nodes::EXAMPLES)]
     Nodes(nodes::NodesFlags),
     /// Print the latest readings.
     ///
-    /// Asks the khz that listens at the configured address; when none answers, reads this machine's kernel
-    /// itself. Absent ("there is nothing to read") and failed ("reading went wrong") are shown apart, never
-    /// as 0.
+    /// It asks the khz that listens at the configured address. If no khz answers, it reads this machine's kernel
+    /// itself. A value may be absent ("there is nothing to read") or failed ("reading went wrong"). The output shows
+    /// which of the two, and never shows 0 in their place.
     #[command(after_help = get::EXAMPLES)]
     Get(get::GetFlags),
     /// Follow readings as they come.
     ///
-    /// Counters are shown as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
-    /// A percent is a share of the time that passed (disk, pressure). --raw shows the totals. On a terminal a table is
-    /// redrawn in place; otherwise every row is one line.
+    /// Counters appear as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
+    /// Other times (disk, pressure) are in percent of the time that passed. --raw shows the totals. On a terminal, a table
+    /// is redrawn in place; otherwise every row is one line.
     ///
-    /// When a node goes away or comes back, or the khz that is asked falls silent or is back, a sentence on stderr says so
-    /// once. With --json, a line with "event" in place of "values" says it too.
+    /// When a node goes away or comes back, stderr has one sentence about it. The same is true when the khz that is asked
+    /// falls silent or is back. With --json there is also a line with "event" in place of "values".
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::WatchFlags),
     /// Sleep until a condition is true, and print the row that made it true.
     ///
-    /// The nodes judge the condition, row by row; nothing is sent before it is true. Asks the khz that listens at the
-    /// configured address, as `khz watch` does; when none answers, this process reads the kernel itself.
+    /// The nodes judge the condition, row by row. They send nothing before it is true. The command asks the khz that
+    /// listens at the configured address, as `khz watch` does. If no khz answers, this process reads the kernel itself.
     #[command(after_help = wait::EXAMPLES)]
     Wait(wait::WaitFlags),
     /// Channels: named subscriptions with conditions. Define, list, show, remove and follow them.
@@ -128,10 +129,10 @@ pub enum Command {
     /// Rules of Prometheus: check rule files, run their tests, show where each rule is judged.
     #[command(subcommand)]
     Rules(rules::RulesCommand),
-    /// Show which sources work on this host, what they hold and cost, and which rate fits.
+    /// Show which sources work on this host, what they contain and cost, and which rate is possible.
     ///
-    /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine
-    /// a gather costs more than that: caches are cold and the processor sleeps deeper. Then all sources are gathered
+    /// The command gathers each source several times in a row; the shown time is the median. (At low rates on an idle
+    /// machine a gather costs more, because caches are cold and the processor sleeps deeper.) Then it gathers all sources
     /// together for half a second, to find the highest rate that stays below the CPU ceiling (cpu_max).
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckFlags),
@@ -141,14 +142,14 @@ pub enum Command {
     /// Make certificates and tokens for hubs, nodes and readers, and say what to copy where.
     #[command(after_help = certs::flags::EXAMPLES)]
     Certs(certs::flags::CertsFlags),
-    /// Show, export or remove rings: what the agents of this machine have recorded, while they run and after their end.
+    /// Show, export or remove rings: the latest rows of this machine's agents, also of agents that have ended.
     #[command(subcommand)]
     Ring(ring::RingCommand),
     /// Show the cluster as a file tree: every node's values as files.
     ///
     /// Any program can read any node's numbers like a local file, and set how often it wants them. Without --hub the tree
-    /// has the nodes of the khz on this machine: a hub, or `khz` alone. The command goes to the background when the tree
-    /// is mounted.
+    /// has the nodes of the khz on this machine: a hub, or `khz` alone. When the tree is mounted, the command goes to the
+    /// background.
     #[command(after_help = mount::EXAMPLES)]
     Mount(mount::MountFlags),
     /// Unmount the file tree.
@@ -156,14 +157,14 @@ pub enum Command {
     Umount(umount::UmountFlags),
     /// Add numbers of a job to those of this node.
     ///
-    /// They travel like the kernel's numbers, and every door shows them as job.NAME. A number that is not sent again
-    /// within 30 s becomes absent. Programs can send the same lines to the socket themselves (docs/publish.md).
+    /// These numbers travel like the kernel's numbers, and every door shows them as job.NAME. If a number is not sent again
+    /// within 30 s, it becomes absent. Programs can also send the same lines to the socket themselves (docs/publish.md).
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishFlags),
     /// Record rows into a file: while they come, afterwards from the rings, or while a program runs.
     ///
-    /// The file describes itself. It can be read while it is written, and after a crash it is valid to its last whole
-    /// block. Nodes sample at the asked rate as long as the recording lasts.
+    /// The file describes itself. You can read it while khz writes it. After a crash it is valid up to its last complete
+    /// block. Nodes sample at the wanted rate as long as the recording lasts.
     #[command(after_help = record::flags::EXAMPLES)]
     Record(Box<record::flags::RecordFlags>),
     /// Print the rows of a recording, with exact decimals, as CSV, JSON or Parquet.
@@ -175,21 +176,21 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
-    /// Ask a question in PromQL: of a khz, of any engine with Prometheus' interface, or of the files of a store.
+    /// Ask a khz, any engine with Prometheus' interface, or the files of a store a question in PromQL.
     ///
-    /// The answer is a table; with --range a plot here, with characters. Series have the names and labels that Prometheus
-    /// sees (`khz catalog --json` lists them), and our own names in quotes: '{"net.rx_bytes"}'.
+    /// The answer is a table; with --range it is a plot of characters. Series have the names and labels that Prometheus
+    /// sees (`khz catalog --json` lists them). khz's own names work in quotes: '{"net.rx_bytes"}'.
     #[command(after_help = query::EXAMPLES)]
     Query(query::QueryFlags),
-    /// Show a made-up cluster with faults, and a tour of it: to see what khz is, without a cluster.
+    /// Show a made-up cluster with faults, and a tour of it, so that you see what khz does.
     ///
-    /// One process: a hub, 200 simulated nodes, and a script of faults. It needs no file and no rights, reads no
+    /// One process has a hub, 200 simulated nodes, and a script of faults. It needs no file and no rights, reads no
     /// configuration, and leaves nothing when it ends.
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::DemoFlags),
     /// Simulate many nodes, to test a hub.
     ///
-    /// One process plays all of them. Each has its own connection.
+    /// One process simulates all nodes. Each node has its own connection.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateFlags),
     /// Show or check a store: what a hub has written to disk.
@@ -197,19 +198,19 @@ pub enum Command {
     Store(store::StoreCommand),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
-    /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
-    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, plan, simulate, import FOREIGN FILE. Without arguments it
-    /// lists them.
-    /// Started under the name rrdtool, this program is rrdtool.
+    /// rrdtool's commands are create update updatev fetch info dump restore last lastupdate first tune resize xport list
+    /// flushcached graph graphv, and the pipe mode `-`. khz adds doctor DIR, plan, simulate, and import FOREIGN FILE.
+    /// Without arguments, the command lists all of them.
+    /// If this program is started under the name rrdtool, it behaves as rrdtool.
     #[command(after_help = rrd::RRD_EXAMPLES)]
     Rrd(rrd::Words),
     /// Cache updates of .rrd files, with rrdcached's protocol; acknowledged updates survive kill -9.
     ///
-    /// Options are rrdcached's; `khz rrdcached --help` lists them and a few more. Without -g it goes to the
-    /// background. Started under the name rrdcached, this program is rrdcached.
+    /// Options are those of rrdcached; `khz rrdcached --help` lists them and a few more. Without -g the daemon goes to the
+    /// background. If this program is started under the name rrdcached, it behaves as rrdcached.
     #[command(after_help = rrd::RRDCACHED_EXAMPLES)]
     Rrdcached(rrd::Words),
-    /// Show or drop what the kernel's page cache holds of files.
+    /// Show or drop the pages of files that are in the kernel's page cache.
     #[command(after_help = rrd::CACHE_EXAMPLES)]
     Cache(rrd::Words),
     /// Write the man pages into a directory.

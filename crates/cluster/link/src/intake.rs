@@ -3,16 +3,15 @@
 
 use std::borrow::Cow;
 
-use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, RowScanner, Step};
+use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 use khz_model::{Nanos, Stamp};
 
+use crate::block_parts::{Part, check, parts_without, span_of};
 use crate::error::Reject;
 use crate::limits::{BLOCK_MAX, GENERATIONS_MAX, HAVE_MAX};
 use crate::message::{End, LaneOffer, Want};
 use crate::ranges::Ranges;
-
-/// Two times whose clocks are further apart than this, ns, are not of one boot of the node, or its clock was set.
-const SAME_BOOT_MAX: u64 = 1_000_000_000;
+use crate::span::{NodeClock, Span};
 
 /// Takes the rows of one lane.
 pub trait RowSink {
@@ -49,27 +48,24 @@ pub struct Intake {
     past: Vec<u8>,
     /// Rows that came more than once.
     repeated: u64,
-    /// When the newest row was gathered.
-    newest: Option<Stamp>,
-    /// How far the receiver's clock is ahead of that, if the row that was passed on fastest took no time.
-    ahead: Option<u64>,
-    /// Rows that were gathered until then came in another lane.
-    floor: Option<Floor>,
+    /// When the oldest and the newest row were gathered.
+    span: Option<Span>,
+    /// The clock of its node.
+    clock: Option<NodeClock>,
+    elsewhere: Elsewhere,
 }
 
-/// Until when the rows of another lane came.
-#[derive(Clone, Copy, Debug)]
-struct Floor {
-    newest: Stamp,
+/// When rows were gathered that came in other lanes.
+#[derive(Clone, Debug, Default)]
+struct Elsewhere {
+    times: Vec<Span>,
     /// Who has those rows does not lack the rows of this lane.
     is_no_loss: bool,
 }
 
-impl Floor {
-    /// True for a row of the same time. After a reboot the node's clock begins again.
-    fn is_above(&self, stamp: Stamp) -> bool {
-        let is_one_boot = stamp.real_offset.abs_diff(self.newest.real_offset) < SAME_BOOT_MAX;
-        is_one_boot && stamp.boot <= self.newest.boot
+impl Elsewhere {
+    fn has(&self, stamp: Stamp) -> bool {
+        self.times.iter().any(|span| span.covers(stamp))
     }
 }
 
@@ -84,8 +80,8 @@ impl Intake {
         if epoch == self.epoch {
             return self;
         }
-        let Intake { settled, newest, ahead, floor, .. } = self;
-        Intake { settled, newest, ahead, floor, ..Intake::new(epoch) }
+        let Intake { settled, span, clock, elsewhere, .. } = self;
+        Intake { settled, span, clock, elsewhere, ..Intake::new(epoch) }
     }
 
     /// The Want for the rows that are missing of a lane that is offered.
@@ -119,40 +115,35 @@ impl Intake {
 
     /// Rows have come in their order at this time.
     pub fn came(&mut self, now: Nanos) {
-        let Some(newest) = self.newest else { return };
-        let ahead = now.0.wrapping_sub(newest.boot.0);
-        // The clocks are those of two machines: either may be ahead.
-        let is_less = |least: u64| (ahead.wrapping_sub(least) as i64) < 0;
-        if self.ahead.is_none_or(is_less) {
-            self.ahead = Some(ahead);
+        if let Some(span) = self.span {
+            self.clock = Some(NodeClock::after(self.clock, span.last, now));
         }
     }
 
-    /// The same of the node's lane before: only rows that come in their order tell it.
-    pub fn knows_ahead(&mut self, ahead: Option<u64>) {
-        self.ahead = self.ahead.or(ahead);
+    /// The clock of the node, from its lane before: only rows that come in their order tell it.
+    pub fn knows_clock(&mut self, clock: Option<NodeClock>) {
+        self.clock = self.clock.or(clock);
     }
 
-    /// How far the receiver's clock is ahead of the node's, as far as it is known.
-    pub fn ahead(&self) -> Option<u64> {
-        self.ahead
+    /// The clock of the node, as far as it is known.
+    pub fn clock(&self) -> Option<NodeClock> {
+        self.clock
     }
 
-    /// When its newest row was gathered, on the receiver's clock. It may have come much later, if a hub between stood still.
-    pub fn ended(&self) -> Option<Nanos> {
-        let (newest, ahead) = self.newest.zip(self.ahead)?;
-        Some(Nanos(newest.boot.0.wrapping_add(ahead)))
+    /// When its oldest and its newest row were gathered, on the node's clocks.
+    pub fn span(&self) -> Option<Span> {
+        self.span
     }
 
-    /// When its newest row was gathered, on the node's clocks.
-    pub fn newest(&self) -> Option<Stamp> {
-        self.newest
+    /// Rows of these times came in other lanes: those of this lane are not wanted. They are lost, unless who has the other ones lacks
+    /// nothing.
+    pub fn follows(&mut self, times: Vec<Span>, is_no_loss: bool) {
+        self.elsewhere = Elsewhere { times, is_no_loss };
     }
 
-    /// Rows that were gathered until then came in another lane: those of this lane are not wanted. They are lost, unless who has the
-    /// other ones lacks nothing.
-    pub fn follows(&mut self, newest: Option<Stamp>, is_no_loss: bool) {
-        self.floor = newest.map(|newest| Floor { newest, is_no_loss });
+    /// The first row that was received or is lost.
+    pub fn first_row(&self) -> Option<u64> {
+        self.settled.start()
     }
 
     /// True when a row was received, or is known to be lost.
@@ -231,9 +222,10 @@ impl Intake {
                     open.done += length;
                     open.rows += 1;
                     let stamp = open.decoder.stamp();
-                    if !self.floor.is_some_and(|floor| floor.is_above(stamp)) {
-                        self.newest = Some(stamp);
+                    if !self.elsewhere.has(stamp) {
                         sink.row(open.decoder.next_row() - 1, &open.decoder);
+                        self.span =
+                            Some(self.span.map_or(Span::of(stamp), |span| span.with(Span::of(stamp))));
                     }
                 }
                 Ok(Step::Incomplete) => return Ok(()),
@@ -253,7 +245,7 @@ impl Intake {
         let Some(mut header) = head else { return Err(Reject::protocol("a block without its header")) };
         header.closed = Some((end.rows, end.bytes, end.crc));
         open.bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        if let Some(bytes) = self.news(&open.bytes, sink)? {
+        for bytes in self.news(&open.bytes, sink)? {
             sink.block(&bytes);
         }
         Ok(())
@@ -276,43 +268,51 @@ impl Intake {
     }
 
     fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
-        if let Some(bytes) = self.news(bytes, sink)? {
-            self.newest = last_stamp(&bytes).into_iter().chain(self.newest).max_by_key(|stamp| stamp.real());
+        for bytes in self.news(bytes, sink)? {
+            if let Some(span) = span_of(&bytes) {
+                self.span = Some(self.span.map_or(span, |known| known.with(span)));
+            }
             sink.past(&bytes);
         }
         Ok(())
     }
 
     /// Settles the rows of a closed block. Returns those that did not come in another lane, if some of them are new.
-    fn news<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        sink: &mut impl RowSink,
-    ) -> Result<Option<Cow<'a, [u8]>>, Reject> {
-        let (first_row, rows, stamp) = check(bytes)?;
+    fn news<'a>(&mut self, bytes: &'a [u8], sink: &mut impl RowSink) -> Result<Vec<Cow<'a, [u8]>>, Reject> {
+        let (first_row, rows) = check(bytes)?;
         let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
-        let bytes = match self.floor {
-            Some(floor) if floor.is_above(stamp) => match after(bytes, |stamp| floor.is_above(stamp)) {
-                Some((from, rest)) => {
-                    self.drop_rows(first_row, from, floor, sink);
-                    Cow::Owned(rest)
-                }
-                None => {
-                    self.drop_rows(first_row, end, floor, sink);
-                    return Ok(None);
-                }
-            },
-            _ => Cow::Borrowed(bytes),
-        };
-        let new = self.settle(first_row, end, sink);
-        self.repeated += rows.saturating_sub(new);
-        Ok((new > 0).then_some(bytes))
+        if self.elsewhere.times.is_empty() {
+            return Ok(self.settle_block((first_row, end), Cow::Borrowed(bytes), sink).into_iter().collect());
+        }
+        let (mut new, mut at) = (Vec::new(), first_row);
+        let parts = parts_without(bytes, |stamp| self.elsewhere.has(stamp));
+        let is_whole = parts.first().is_some_and(|part| (part.first, part.end) == (first_row, end));
+        for Part { first, end, bytes: part } in parts {
+            self.drop_rows(at, first, sink);
+            let part = if is_whole { Cow::Borrowed(bytes) } else { Cow::Owned(part) };
+            new.extend(self.settle_block((first, end), part, sink));
+            at = end;
+        }
+        self.drop_rows(at, end, sink);
+        Ok(new)
+    }
+
+    /// Settles rows that are wanted. Returns their block if some of them are new.
+    fn settle_block<'a>(
+        &mut self,
+        (from, to): (u64, u64),
+        bytes: Cow<'a, [u8]>,
+        sink: &mut impl RowSink,
+    ) -> Option<Cow<'a, [u8]>> {
+        let new = self.settle(from, to, sink);
+        self.repeated += (to - from).saturating_sub(new);
+        (new > 0).then_some(bytes)
     }
 
     /// These rows are not wanted.
-    fn drop_rows(&mut self, from: u64, to: u64, floor: Floor, sink: &mut impl RowSink) {
-        // Of a lane that is new here the first row that is wanted comes later.
-        match self.has_rows() && !floor.is_no_loss {
+    fn drop_rows(&mut self, from: u64, to: u64, sink: &mut impl RowSink) {
+        // Before the first row that came there is no hole.
+        match self.settled.start().is_some_and(|start| start < from) && !self.elsewhere.is_no_loss {
             true => self.lost(from, to, sink),
             false => _ = self.settle(from, to, sink),
         }
@@ -336,10 +336,17 @@ impl Intake {
         }
     }
 
-    /// Of a lane that has rows, those before this one that did not come are not wanted.
+    /// Of a lane that has rows, newer ones before this one are not wanted.
     pub fn skip(&mut self, until: u64) {
-        if let Some(start) = self.settled.start().filter(|&start| start < until) {
-            self.settled.add(start, until);
+        if self.has_rows() && self.settled.end() < until {
+            self.settled.add(self.settled.end(), until);
+        }
+    }
+
+    /// The same; they are lost.
+    pub fn give_up_newer(&mut self, until: u64, sink: &mut impl RowSink) {
+        if self.has_rows() && self.settled.end() < until {
+            self.lost(self.settled.end(), until, sink);
         }
     }
 
@@ -362,7 +369,7 @@ impl Intake {
         header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
         bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
         // Rows that were decoded always make a sound block.
-        if let Ok(Some(bytes)) = self.news(&bytes, sink) {
+        for bytes in self.news(&bytes, sink).into_iter().flatten() {
             sink.block(&bytes);
         }
     }
@@ -374,60 +381,10 @@ impl Intake {
     }
 }
 
-/// First row and number of rows of a closed block whose checksum is right, and when its first row was gathered.
-fn check(bytes: &[u8]) -> Result<(u64, u64, Stamp), Reject> {
-    let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
-    let Some(header) = header else { return Err(Reject::protocol("a closed block without a header")) };
-    let Some((rows, length, crc)) = header.closed else {
-        return Err(Reject::protocol("a block of the past that is still open"));
-    };
-    let body = &bytes[HEADER_BYTES..];
-    if body.len() != length as usize || crc32fast::hash(body) != crc {
-        return Err(Reject::protocol("a block whose checksum is wrong"));
-    }
-    Ok((header.first_row, rows.into(), header.stamp))
-}
-
-/// When the last row of a sound block was gathered.
-fn last_stamp(bytes: &[u8]) -> Option<Stamp> {
-    let mut scanner = RowScanner::new();
-    scanner.feed(bytes).ok()?;
-    (scanner.rows() > 0).then(|| scanner.stamp())
-}
-
-/// The rows of a closed block after those of which this is true, as a closed block, with the number of the first; `None`: none.
-fn after(bytes: &[u8], is_left_out: impl Fn(Stamp) -> bool) -> Option<(u64, Vec<u8>)> {
-    let header = Header::from_bytes(bytes.first_chunk()?, 0).ok()?;
-    let (mut decoder, mut encoder) = (Decoder::new(), None::<(u64, Encoder)>);
-    let (mut rest, mut out) = (bytes, Vec::new());
-    while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(rest) {
-        rest = &rest[length..];
-        let stamp = decoder.stamp();
-        if matches!(step, Step::Header(_)) || encoder.is_none() && is_left_out(stamp) {
-            continue;
-        }
-        let reading = |slot: usize| (decoder.states()[slot], decoder.values()[slot]);
-        match &mut encoder {
-            Some((_, encoder)) => {
-                let changed = decoder.changed().iter().map(|&slot| slot as usize);
-                encoder.delta_row(stamp, changed, reading, &mut out);
-            }
-            None => {
-                let first = decoder.next_row().checked_sub(1)?;
-                let mut begun = Encoder::new(header.lane, header.generation, header.period);
-                begun.resume(first, header.generation);
-                begun.key_row(stamp, decoder.slots(), reading, &mut out);
-                encoder = Some((first, begun));
-            }
-        }
-    }
-    let (first, mut encoder) = encoder?;
-    out[..HEADER_BYTES].copy_from_slice(&encoder.close()?.to_bytes());
-    Some((first, out))
-}
-
 #[cfg(test)]
 mod tests {
+    use khz_block::Encoder;
+
     use super::*;
 
     #[test]
@@ -445,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_lane_whose_rows_all_came_late_it_is_known_when_the_newest_was_gathered() {
+    fn of_a_lane_whose_rows_all_came_late_it_is_known_when_they_were_gathered() {
         struct Nobody;
         impl RowSink for Nobody {
             fn row(&mut self, _: u64, _: &Decoder) {}
@@ -467,11 +424,12 @@ mod tests {
         for first in [10, 20, 12] {
             intake.past(true, &block(first), &mut Nobody).expect("a block");
         }
-        assert_eq!(intake.newest().map(|stamp| stamp.boot), Some(Nanos::from_secs(21)));
+        let span = intake.span().expect("rows came");
+        assert_eq!((span.first.boot, span.last.boot), (Nanos::from_secs(10), Nanos::from_secs(21)));
         // How old they were when they came, their coming does not tell, but the lane before does.
-        assert_eq!(intake.ended(), None);
-        intake.knows_ahead(Some(5));
-        assert_eq!(intake.ended(), Some(Nanos(21 * Nanos::SECOND.0 + 5)));
+        assert_eq!(intake.clock(), None);
+        intake.knows_clock(Some(NodeClock::after(None, span.first, Nanos::from_secs(11))));
+        assert_eq!(intake.clock().and_then(|clock| clock.here(span.last)), Some(Nanos::from_secs(22)));
     }
 
     #[test]

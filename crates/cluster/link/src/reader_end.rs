@@ -15,14 +15,11 @@ use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::intake::{Intake, RowSink};
+use crate::left_lanes::{LeftLanes, OVERLAP};
 use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX, KEPT_FOR};
 use crate::message::*;
 use crate::put::{self, Ask};
 use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
-
-/// A lane may take the place of one with another epoch. Its rows are requested from this long before the last row of the
-/// old lane came: nodes flush once a second, and hubs pass rows on.
-const OVERLAP: Nanos = Nanos::from_secs(2);
 
 /// A lane that is offered so soon after its subscription was there when that was made: its rows come from now on. One that is offered
 /// later has come with its node, or is new: then the reader wants the rows since it subscribed, since it may have held the lane at
@@ -166,40 +163,11 @@ struct Kept {
     left: Nanos,
 }
 
-/// Lanes of one node and name that have ended.
-#[derive(Debug, Default)]
-struct Left {
-    /// When the newest row was gathered: a hub may have been away since, while the lane that takes their place began.
-    at: Nanos,
-    /// The same on the node's clocks, and how far ours is ahead of these.
-    newest: Option<Stamp>,
-    ahead: Option<u64>,
-    /// Their epochs, the last one at the end.
-    epochs: Vec<u64>,
-}
-
 /// A subscription.
 #[derive(Clone, Copy, Debug)]
 struct Subscribed {
     since: Nanos,
     is_to_channel: bool,
-}
-
-/// Epochs of one node and name that are remembered: a lane has one at its hub and one above it, and restarts bring others.
-const EPOCHS_MAX: usize = 8;
-
-impl Left {
-    /// A lane ends. If all its rows came late, nobody knows when they were gathered, by our clock: it began after the lane before.
-    fn leave(&mut self, epoch: u64, intake: &Intake) {
-        self.at = intake.ended().unwrap_or(self.at);
-        self.newest = intake.newest().or(self.newest);
-        self.ahead = intake.ahead().or(self.ahead);
-        self.epochs.retain(|&known| known != epoch);
-        if self.epochs.len() == EPOCHS_MAX {
-            self.epochs.remove(0);
-        }
-        self.epochs.push(epoch);
-    }
 }
 
 /// A reader's end of the link.
@@ -219,8 +187,10 @@ pub struct ReaderEnd {
     /// The subscriptions, on whatever connection.
     subscribed: HashMap<u32, Subscribed>,
     kept: HashMap<LaneKey, Kept>,
-    /// The lanes of this node and name that have ended, whatever their epochs.
-    left: HashMap<(String, String), Left>,
+    /// The lanes of this node and name that were left, whatever their epochs.
+    left: HashMap<(String, String), LeftLanes>,
+    /// Until when lanes had rows that are not remembered in `left`: there was no room.
+    forgotten: Nanos,
     /// When something came last.
     now: Nanos,
     /// Subscriptions to kernel texts on this connection.
@@ -242,6 +212,7 @@ impl ReaderEnd {
             subscribed: HashMap::new(),
             kept: HashMap::new(),
             left: HashMap::new(),
+            forgotten: Nanos(0),
             now,
             reads: HashMap::new(),
         }
@@ -255,9 +226,7 @@ impl ReaderEnd {
 
     /// Another connection was established. Rows that were received or lost stay so; subscriptions must be sent again.
     pub fn reconnected(&mut self, now: Nanos) {
-        let is_recent = |left: Nanos| now.since(left) < KEPT_FOR;
-        self.kept.retain(|_, kept| is_recent(kept.left));
-        self.left.retain(|_, left| is_recent(left.at));
+        self.kept.retain(|_, kept| now.since(kept.left) < KEPT_FOR);
         for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
             self.leave_lane(lane);
         }
@@ -358,20 +327,8 @@ impl ReaderEnd {
             Some(_) => Intake::new(key.epoch),
             None => self.take_kept(&key),
         };
-        if let Some(left) = self.replaced(&key, offer.interest) {
-            intake.knows_ahead(left.ahead);
-            // The rows of the time between came once, in the other lane.
-            let until = match sink.wants_missed() {
-                true => {
-                    intake.follows(left.newest, offer.stands_in);
-                    offer.next_row.saturating_sub(self.ticks_since(left, offer.period))
-                }
-                false => offer.next_row,
-            };
-            match offer.stands_in {
-                true => intake.skip(until),
-                false => intake.give_up(until, &mut Named(&key, sink)),
-            }
+        if let Some(left) = self.left_of(&key, offer.interest) {
+            self.go_on_after(left, &mut intake, (&key, offer), sink);
         }
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         let (interest, period, heard) = (offer.interest, offer.period, self.now);
@@ -379,37 +336,68 @@ impl ReaderEnd {
         Ok(())
     }
 
-    /// The lane of the same node and subscription that was there last, if it had other rows than this one. Of a channel another lane has
-    /// rows of its own, whenever they were gathered.
-    fn replaced(&self, key: &LaneKey, interest: u32) -> Option<&Left> {
-        if self.subscribed.get(&interest).is_some_and(|subscribed| subscribed.is_to_channel) {
-            return None;
+    /// The lanes of the same node and subscription that were there. Of a channel each lane has rows of its own, whenever they were gathered.
+    fn left_of(&self, key: &LaneKey, interest: u32) -> Option<&LeftLanes> {
+        let is_to_channel = self.subscribed.get(&interest).is_some_and(|known| known.is_to_channel);
+        self.left.get(&(key.node.clone(), key.name.clone())).filter(|_| !is_to_channel)
+    }
+
+    /// When the reader subscribed; rows from before are not wanted. What it has forgotten counts as rows that it has.
+    fn begun(&self, interest: u32) -> Option<Nanos> {
+        Some(self.subscribed.get(&interest)?.since.max(self.forgotten))
+    }
+
+    /// A lane is offered, and others were there before. What came in those does not come again.
+    fn go_on_after<S: LaneSink>(
+        &self,
+        left: &LeftLanes,
+        intake: &mut Intake,
+        (key, offer): (&LaneKey, &LaneOffer<'_>),
+        sink: &mut S,
+    ) {
+        intake.knows_clock(left.clock());
+        let has_others = left.have_others(key.epoch);
+        if !sink.wants_missed() {
+            if has_others {
+                intake.give_up(offer.next_row, &mut Named(key, sink));
+            }
+            return;
         }
-        let left = self.left.get(&(key.node.clone(), key.name.clone()))?;
-        let is_same = left.epochs.last().is_some_and(|&epoch| have_same_rows(epoch, key.epoch));
-        (!is_same).then_some(left)
+        let begun = self.begun(offer.interest).unwrap_or(left.end());
+        intake.follows(left.times_elsewhere(key.epoch, intake.has_rows(), begun), offer.stands_in);
+        // Rows of which others have the time need not come at all.
+        let Some(after) = left.lacks_after(key.epoch).filter(|_| has_others) else { return };
+        let until = offer.next_row.saturating_sub(self.ticks_since(after, offer.period));
+        match offer.stands_in {
+            true => intake.skip(until),
+            false => intake.give_up_newer(until, &mut Named(key, sink)),
+        }
     }
 
     /// How many rows of this period there may be since then.
-    fn ticks_since(&self, left: &Left, period: Nanos) -> u64 {
-        let since = self.now.since(left.at).0 + OVERLAP.0;
+    fn ticks_since(&self, then: Nanos, period: Nanos) -> u64 {
+        let since = self.now.since(then).0.saturating_add(OVERLAP.0);
         since.checked_div(period.0).map_or(u64::MAX, |rows| rows + 1)
     }
 
     /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
     /// must not come again.
     fn take_kept(&mut self, key: &LaneKey) -> Intake {
-        let epochs =
-            self.left.get(&(key.node.clone(), key.name.clone())).map_or(&[][..], |left| &left.epochs);
-        let by_other_way = epochs.iter().copied().filter(|&epoch| have_same_rows(epoch, key.epoch));
-        let keys = by_other_way.map(|epoch| LaneKey { epoch, ..key.clone() }).chain([key.clone()]);
+        let left = self.left.get(&(key.node.clone(), key.name.clone()));
+        let by_other_way: Vec<u64> = left
+            .into_iter()
+            .flat_map(LeftLanes::epochs)
+            .filter(|&epoch| epoch != key.epoch && have_same_rows(epoch, key.epoch))
+            .collect();
+        let keys =
+            by_other_way.into_iter().map(|epoch| LaneKey { epoch, ..key.clone() }).chain([key.clone()]);
         let kept = keys.filter_map(|key| self.kept.remove(&key)).max_by_key(|kept| kept.left);
         kept.map_or_else(|| Intake::new(key.epoch), |kept| kept.intake.under(key.epoch))
     }
 
-    /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of another: the rows since
-    /// then. Of a new one: rows from now on; but those since the subscription, if it is offered long after that to a reader that takes
-    /// late rows.
+    /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of others: the rows of the times
+    /// that these have not. Of a new one: rows from now on; but those since the subscription, if it is offered long after that to a
+    /// reader that takes late rows.
     fn want(
         &self,
         key: &LaneKey,
@@ -423,12 +411,19 @@ impl ReaderEnd {
             let all = intake.want(offer, Nanos(u64::MAX), prompt);
             return Want { from_row: from, have: ranges, ..all };
         }
-        let before = || self.left.get(&(key.node.clone(), key.name.clone()));
+        let begun = self.begun(offer.interest);
         match (span, missed, intake.has_rows()) {
-            (Nanos(0), true, true) => intake.want_missed(offer, prompt),
-            (Nanos(0), true, false) => match before() {
-                Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
-                None => match self.subscribed.get(&offer.interest).map(|known| self.now.since(known.since)) {
+            (Nanos(0), true, true) => {
+                let span = self.span_of_missed(key, intake, offer).unwrap_or(Nanos(u64::MAX));
+                Want { span, ..intake.want_missed(offer, prompt) }
+            }
+            (Nanos(0), true, false) => match self.left.get(&(key.node.clone(), key.name.clone())) {
+                Some(left) => {
+                    let regular = || begun.filter(|_| self.left_of(key, offer.interest).is_some());
+                    let since = regular().map_or(left.end(), |begun| left.lacks_since(begun));
+                    intake.want(offer, Nanos(self.now.since(since).0 + OVERLAP.0), prompt)
+                }
+                None => match begun.map(|begun| self.now.since(begun)) {
                     Some(ago) if ago > OFFERED_LATE => intake.want(offer, ago, prompt),
                     _ => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, from, prompt) },
                 },
@@ -436,6 +431,20 @@ impl ReaderEnd {
             (Nanos(0), false, _) => intake.want_new(offer, from, prompt),
             _ => intake.want(offer, span, prompt),
         }
+    }
+
+    /// How far back rows are wanted of a known lane, if there may be rows of other epochs that no hub has sent so far: only a limited span
+    /// makes the hub offer those. All rows of this lane are within it. `None`: all rows of this lane, and no others.
+    fn span_of_missed(&self, key: &LaneKey, intake: &Intake, offer: &LaneOffer<'_>) -> Option<Nanos> {
+        let left = self.left_of(key, offer.interest)?;
+        let since = left.lacks_since(self.begun(offer.interest)?);
+        if since >= left.end() {
+            return None;
+        }
+        let first = left.first(key.epoch)?.min(since);
+        let rows = offer.next_row.saturating_sub(intake.first_row()?);
+        let by_period = rows.saturating_add(1).saturating_mul(offer.period.0);
+        Some(Nanos(self.now.since(first).0.max(by_period).saturating_add(OVERLAP.0)))
     }
 
     fn lane<S: LaneSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
@@ -479,13 +488,28 @@ impl ReaderEnd {
         let Some(followed) = self.lanes.remove(&lane) else { return };
         let Followed { key, interest, mut intake, heard, .. } = followed;
         intake.cut();
-        // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
-        if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
-            let begun = self.subscribed.get(&interest).map_or(heard, |subscribed| subscribed.since);
-            let left = self.left.entry((key.node.clone(), key.name.clone()));
-            left.or_insert_with(|| Left { at: begun, ..Left::default() }).leave(key.epoch, &intake);
+        if !intake.has_rows() {
+            return;
+        }
+        let begun = self.subscribed.get(&interest).map_or(heard, |subscribed| subscribed.since);
+        let node = (key.node.clone(), key.name.clone());
+        // Lanes that come and go for ever must not fill the memory.
+        if self.left.len() >= FOLLOWED_MAX && !self.left.contains_key(&node) {
+            self.forget_left();
+        }
+        self.left.entry(node).or_insert_with(|| LeftLanes::new(begun)).leave(key.epoch, &intake);
+        if self.kept.len() < FOLLOWED_MAX {
             self.kept.insert(key, Kept { intake, left: self.now });
         }
+    }
+
+    /// Forgets what it has of the older half of the nodes. Of these it wants no row from before that: it may have it.
+    fn forget_left(&mut self) {
+        let mut ends: Vec<Nanos> = self.left.values().map(LeftLanes::end).collect();
+        let half = ends.len() / 2;
+        let (_, &mut until, _) = ends.select_nth_unstable(half);
+        self.left.retain(|_, left| left.end() > until);
+        self.forgotten = self.forgotten.max(until);
     }
 
     fn text<S: LaneSink>(&mut self, piece: &crate::texts::TextPiece<'_>, sink: &mut S) -> Result<(), Reject> {

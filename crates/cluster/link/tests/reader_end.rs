@@ -330,8 +330,9 @@ fn rows_that_stood_in_for_faster_ones_and_those_come_each_for_its_own_time() {
         ),
         // The hub has just started: it knows fewer rows than the reader.
         (SLOW, (3, 3), 2, "Want from 1 have [(1, 4)]", &["block 4 Some(2)"]),
-        (FAST, (49, 2), 51, "Want from 10 have [(10, 36)]", &["lost 16..28", "lost 49..51"]),
-        (FAST, (51, 2), 52, "Want from 10 have [(10, 36), (49, 51)]", &["block 51 Some(2)"]),
+        // What may lie between the last rows that had come of both is still wanted.
+        (FAST, (49, 2), 51, "Want from 10 have [(10, 16), (28, 36)]", &["lost 49..51"]),
+        (FAST, (51, 2), 52, "Want from 10 have [(10, 16), (28, 36), (49, 51)]", &["block 51 Some(2)"]),
     ] {
         let now = Nanos((first + rows - 1) * period.0);
         end.reconnected(now);
@@ -345,6 +346,129 @@ fn rows_that_stood_in_for_faster_ones_and_those_come_each_for_its_own_time() {
         assert_eq!(names(&out)[1..], [want], "at {now}");
         assert_eq!(std::mem::take(&mut sink.0.0), notes, "at {now}");
     }
+}
+
+/// What a reader does on a connection on which it is offered a lane with these rows, a second apart, the newest one just now: the row
+/// from which it wants, how far back, and what comes of it.
+fn connects(end: &mut ReaderEnd, sink: &mut All, epoch: u64, (first, rows): (u64, u64)) -> (u64, Nanos) {
+    let now = Nanos::from_secs(first + rows - 1);
+    end.reconnected(now);
+    is_offered(end, sink, epoch, (first, rows), now)
+}
+
+/// The same on the present connection, on which it has subscribed, at this time.
+fn is_offered(
+    end: &mut ReaderEnd,
+    sink: &mut All,
+    epoch: u64,
+    (first, rows): (u64, u64),
+    now: Nanos,
+) -> (u64, Nanos) {
+    let (mut said, mut out) = (Vec::new(), Vec::new());
+    if !end.is_welcome() {
+        welcome(&mut said);
+        end.receive(&said, now, 1, sink, &mut out).expect("a good hub");
+        end.ask(&Ask { number: 1, period: Nanos::SECOND, patterns: &["*"], ..Ask::default() }, &mut out);
+        (said, out) = (Vec::new(), Vec::new());
+    }
+    offer_at("interest1", 1, (epoch, Nanos::SECOND, first + rows), false, &mut said);
+    let block = block_of(first, rows, Nanos::SECOND);
+    with(frame::kind::BLOCK, &block, &mut said);
+    end_of(&block).put(&mut said);
+    put::closed(&mut said, 1);
+    end.receive(&said, now, 1, sink, &mut out).expect("a good hub");
+    let raw = frame::split(&out, FRAME_MAX).expect("frames").expect("a frame");
+    let Ok(Frame::Want(want)) = Frame::decode(raw.kind, raw.body) else { panic!("no Want") };
+    (want.from_row, want.span)
+}
+
+#[test]
+fn an_older_lane_that_ends_again_takes_no_time_away_from_younger_ones() {
+    let (mut end, mut sink) = (reader(), All::default());
+    connects(&mut end, &mut sink, 5, (1, 3));
+    connects(&mut end, &mut sink, 6, (5, 6));
+    // Late rows of the first lane come, and then a third one has rows of a time that the second had.
+    is_offered(&mut end, &mut sink, 5, (4, 1), Nanos::from_secs(11));
+    is_offered(&mut end, &mut sink, 7, (8, 5), Nanos::from_secs(12));
+    let came = ["block 1 Some(3)", "block 5 Some(6)", "block 4 Some(1)", "block 11 Some(2)"];
+    assert_eq!(sink.0.0, came);
+}
+
+#[test]
+fn rows_of_an_epoch_between_two_others_come_when_its_hub_is_there_again() {
+    let (mut end, mut sink) = (reader(), All::default());
+    let hour = 3_600;
+    connects(&mut end, &mut sink, 5, (hour, 3));
+    // At another hub, where nobody has the epoch between.
+    let (_, span) = connects(&mut end, &mut sink, 7, (hour + 20, 3));
+    assert_eq!(span, Nanos::from_secs(22), "since the first lane, and two seconds more");
+    // Only with a limited span the hub offers lanes of epochs that are over. It has the time of all rows of the lane.
+    let (from, span) = connects(&mut end, &mut sink, 7, (hour + 23, 3));
+    assert_eq!((from, span), (hour + 20, Nanos::from_secs(25)));
+    // Some of its rows are from a time that others have.
+    let (from, span) = is_offered(&mut end, &mut sink, 6, (hour, 25), Nanos::from_secs(hour + 25));
+    assert_eq!((from, span), (0, Nanos::from_secs(25)));
+    let came = [
+        "block 3600 Some(3)",
+        "block 3620 Some(3)",
+        "block 3623 Some(3)",
+        "lost 3620..3625",
+        "block 3603 Some(17)",
+    ];
+    assert_eq!(sink.0.0, came);
+    // Now no time lacks rows.
+    let (_, span) = connects(&mut end, &mut sink, 7, (hour + 26, 3));
+    assert_eq!(span, Nanos(u64::MAX));
+}
+
+#[test]
+fn no_row_from_before_the_subscription_comes_in_a_lane_of_another_epoch() {
+    let (mut end, mut sink) = (reader(), All::default());
+    connects(&mut end, &mut sink, 5, (100, 3));
+    let (_, span) = connects(&mut end, &mut sink, 7, (120, 3));
+    assert_eq!(span, Nanos::from_secs(22));
+    // A lane that ended before, and one that went on: what is dropped of them is no loss.
+    is_offered(&mut end, &mut sink, 4, (80, 10), Nanos::from_secs(122));
+    is_offered(&mut end, &mut sink, 6, (90, 20), Nanos::from_secs(122));
+    assert_eq!(sink.0.0, ["block 100 Some(3)", "block 120 Some(3)", "block 103 Some(7)"]);
+}
+
+#[test]
+fn rows_that_came_do_not_come_again_when_their_numbers_are_forgotten() {
+    let (mut end, mut sink) = (reader(), All::default());
+    connects(&mut end, &mut sink, 5, (1, 3));
+    // The node is away for two hours, but its hub has its rows.
+    let later = Nanos::from_secs(7_200);
+    end.reconnected(later);
+    is_offered(&mut end, &mut sink, 5, (1, 4), later);
+    assert_eq!(sink.0.0, ["block 1 Some(3)", "block 4 Some(1)"]);
+}
+
+#[test]
+fn the_clock_before_a_reboot_does_not_tell_when_rows_after_it_were_gathered() {
+    let (mut end, mut sink) = (reader(), All::default());
+    // Each boot of the node begins at this time of ours, with a clock that begins again.
+    let mut span = Nanos(0);
+    for (epoch, boot) in [(5, 0), (6, 10_000), (7, 20_000)] {
+        let now = Nanos::from_secs(boot + 102);
+        end.reconnected(now);
+        let (mut said, mut out) = (Vec::new(), Vec::new());
+        let mut block = block_of(100, 3, Nanos::SECOND);
+        let header = Header::from_bytes(block.first_chunk().expect("a header"), 0).expect("a header");
+        let stamp = Stamp { real_offset: Nanos::from_secs(boot).0 as i64, ..header.stamp };
+        block[..HEADER_BYTES].copy_from_slice(&Header { stamp, ..header }.to_bytes());
+        welcome(&mut said);
+        offer_at("interest1", 1, (epoch, Nanos::SECOND, 103), false, &mut said);
+        with(frame::kind::BLOCK, &block, &mut said);
+        end_of(&block).put(&mut said);
+        end.receive(&said, now, 1, &mut sink, &mut out).expect("a good hub");
+        let hello = frame::split(&out, FRAME_MAX).expect("frames").expect("a frame").length;
+        let raw = frame::split(&out[hello..], FRAME_MAX).expect("frames").expect("a frame");
+        let Ok(Frame::Want(want)) = Frame::decode(raw.kind, raw.body) else { panic!("no Want") };
+        span = want.span;
+    }
+    assert_eq!(span, Nanos::from_secs(10_002), "since the last row before");
+    assert_eq!(sink.0.0, ["block 100 Some(3)"; 3]);
 }
 
 #[test]

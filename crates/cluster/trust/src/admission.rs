@@ -77,7 +77,8 @@ pub enum Way {
 
 impl Way {
     /// The way in for this place and proof. A proof decides more than the place, except at a local socket: there
-    /// only the user counts, whom the kernel names.
+    /// only the user counts, whom the kernel names. (The HTTP door gives a caller at a local socket that shows a
+    /// token the place loopback, so that the token counts.)
     pub const fn of(place: Place, proof: Proof, insecure: bool) -> Way {
         match (place, proof) {
             (Place::LocalRoot, _) => Way::LocalRoot,

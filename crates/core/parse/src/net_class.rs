@@ -123,9 +123,9 @@ static PER_DEVICE: &[Entry] = &[
     ),
     info(
         "net.link",
-        "address, broadcast, duplex, ifalias, operstate",
+        "address, broadcast, duplex, ifalias, operstate, flags",
         "node_network_info",
-        "Addresses, duplex and state of the interface.",
+        "Addresses, duplex and state of the interface, and whether it is switched on.",
     )
     .every(SURVEY_PERIOD),
 ];

@@ -296,7 +296,7 @@ impl khz_http::Actions for Acted {
     fn runs(&self, after: u64, _: usize) -> Vec<(u64, String)> {
         let run = (
             7,
-            r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0","output":true}"#
+            r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0","output":true,"again":null}"#
                 .to_owned(),
         );
         Vec::from_iter((after < run.0).then_some(run))

@@ -33,6 +33,9 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// How many kinds there are.
+    const COUNT: usize = EventKind::Boost as usize + 1;
+
     /// Its word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,9 +67,9 @@ pub struct Event {
 /// The events of a time, by their beginnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// The newest of them.
+    /// The newest of each kind.
     pub events: Vec<Event>,
-    /// Older ones that are too many, and events of series that are too many.
+    /// Events that are too many, and series that are too many.
     pub left_out: u64,
     /// What could not be read.
     pub damage: Vec<String>,

@@ -66,7 +66,7 @@ pub(crate) const BUCKET_END_LATE: i64 = 60_000;
 /// several groups have recorded in that hour only what follows is.
 pub(crate) const SAMPLES_HELD_MAX: usize = 1 << 21;
 
-/// Events of one answer: more than a screen has room for. Beyond it the oldest are left out, and counted.
+/// Events of one answer: more than a screen has room for. Beyond it the oldest of the kinds with many are left out, and counted.
 pub(crate) const EVENTS_MAX: usize = 512;
 /// Series of one kind whose events are listed: a node has some alerts and lanes. What is beyond is counted.
 pub(crate) const EVENT_SERIES_MAX: usize = 1_024;

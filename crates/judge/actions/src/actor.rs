@@ -3,23 +3,25 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_notify::Alert;
+use khz_state::{Tended, tend};
 
 use crate::counts::Counts;
-use crate::desk::Desk;
+use crate::desk::Turn;
 use crate::error::ActionError;
-use crate::ledger::Ledger;
+use crate::lane::{Due, Lane};
 use crate::limits::ACTIONS_MAX;
 use crate::log::AuditLog;
 use crate::named::{ANNOTATION, names};
 use crate::outputs::Outputs;
+use crate::past::Past;
 use crate::record::{Event, Key, Line, Outcome, Run};
 use crate::settings::{Action, Boost, Settings};
-use crate::worker::{Book, Due, Lane, Shared, held};
+use crate::worker::{Book, Shared, held};
 
 /// Alerts that a line of the log names.
 const NAMED_MAX: usize = 5;
@@ -64,27 +66,17 @@ impl Actor {
         if settings.actions.len() > ACTIONS_MAX {
             return Err(ActionError::TooMany(settings.actions.len()));
         }
-        let (mut ledger, mut desk, begin) = (Ledger::default(), Desk::default(), now());
-        let log = AuditLog::open(state, |line| {
-            match &line.event {
-                Event::Begin { about, .. } | Event::Held { about, .. } => {
-                    desk.restore(about.key(), begin);
-                }
-                Event::Kept { key } => _ = desk.restore(key.clone(), begin),
-                Event::End { .. } => {}
-            }
-            ledger.take(&line);
-        })?;
+        let (mut past, begin) = (Past::default(), now());
+        let log = AuditLog::open(state, |line| past.take(&line, begin))?;
         let outputs = Outputs::open(state)?;
+        let Past { mut ledger, desk, .. } = past;
         ledger.goes_on_after(outputs.last());
         let mut book = Book { ledger, log };
         for run in book.ledger.unended() {
             let text = "khz ended while it ran, and nobody knows what came of it".to_owned();
-            let event = Event::End { outcome: Outcome::Interrupted, text, output: false };
+            let event = Event::End { outcome: Outcome::Interrupted, text, output: false, again: None };
             let line = Line { at: begin, run, event };
-            let kept =
-                || desk.keys().map(|key| Line { at: begin, run: 0, event: Event::Kept { key: key.clone() } });
-            let written = book.log.append(&line, || kept().collect());
+            let written = book.log.append(&line, || desk.kept(begin));
             written.unwrap_or_else(|error| tracing::warn!("the log of actions cannot be written: {error}"));
             book.ledger.take(&line);
         }
@@ -98,6 +90,8 @@ impl Actor {
             booster,
             is_over: AtomicBool::new(false),
         });
+        let tended: Weak<dyn Tended> = Arc::downgrade(&(shared.clone() as Arc<dyn Tended>));
+        tend(tended);
         let mut actor = Actor { shared, threads: Vec::new(), unknown: Arc::default() };
         for (at, action) in actor.shared.settings.actions.iter().enumerate() {
             let shared = actor.shared.clone();
@@ -109,7 +103,7 @@ impl Actor {
     }
 
     /// Takes the alerts of an evaluation pass, as [`khz_notify::Notifier::tell`] does: all that fire, and those that were resolved.
-    /// Each firing is handed to each of its actions once, over restarts too; the longest annotations of an alert that is too large are
+    /// Each firing is handed to each of its actions once, over restarts too; what failed before a restart is tried again. The longest annotations of an alert that is too large are
     /// cut. Does not wait for anybody.
     pub fn tell(&self, alerts: &[Alert]) {
         let (now, settings) = (now(), &self.shared.settings);
@@ -126,7 +120,10 @@ impl Actor {
             for at in asked.dropped {
                 self.shared.lanes[at].counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            let mut rest: VecDeque<usize> = asked.actions.into();
+            for at in asked.over {
+                self.shared.lanes[at].is_over(alert);
+            }
+            let mut rest: VecDeque<Turn> = asked.turns.into();
             if let Some(first) = rest.pop_front() {
                 let node_labels = settings.actions.iter().map(|action| &*action.node_label);
                 self.shared.pass(first, Due::new(alert, rest, node_labels));
@@ -158,7 +155,11 @@ impl Actor {
             keys.len(),
             named.join(", ")
         );
-        let lines = keys.into_iter().map(|(key, _)| Line { at: now, run: 0, event: Event::Kept { key } });
+        let lines = keys.into_iter().map(|(key, _)| Line {
+            at: now,
+            run: 0,
+            event: Event::Kept { key, again: None },
+        });
         if let Err(error) = self.shared.keep(&lines.collect::<Vec<_>>()) {
             tracing::warn!("the log of actions cannot be written: {error}");
         }

@@ -1,4 +1,5 @@
-//! Which alerts are in hand: each firing of an alert is handed to each of its actions once. State without I/O; time is an argument.
+//! Which alerts are in hand: each firing of an alert is handed to each of its actions once, and once more after a restart if it is to
+//! be tried again. State without I/O; time is an argument.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +7,7 @@ use khz_notify::Alert;
 
 use crate::limits::KEYS_MAX;
 use crate::named::{ANNOTATION, names};
-use crate::record::Key;
+use crate::record::{Again, Event, Key, Line};
 
 /// An alert of which no pass has spoken for this long is forgotten (ms): no rule is evaluated less often than once a day.
 const MENTIONED_AGE_MAX: i64 = 2 * 86_400_000;
@@ -16,73 +17,119 @@ const UNKNOWN_MAX: usize = 256;
 /// The alerts in hand.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
-    /// When a pass last spoke of it (ms since 1970).
-    keys: HashMap<Key, i64>,
+    keys: HashMap<Key, InHand>,
     unknown: HashSet<String>,
+}
+
+/// How an alert is in hand.
+#[derive(Clone, Copy, Debug)]
+struct InHand {
+    /// When a pass last spoke of it (ms since 1970).
+    mentioned: i64,
+    /// It failed, and is to be tried again.
+    again: Option<Again>,
+    /// Nobody waits with it: it was in hand before a restart, or found no room.
+    is_left: bool,
+}
+
+/// An action that is to act for an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Its number.
+    pub action: usize,
+    /// It has acted and failed before; `None`: it begins.
+    pub again: Option<Again>,
 }
 
 /// What an alert asks for that was not known before.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Numbers of actions, in the order in which they are to act.
-    pub actions: Vec<usize>,
+    /// Actions, in the order in which they are to act.
+    pub turns: Vec<Turn>,
     /// Names that no action has, asked for the first time.
     pub unknown: Vec<String>,
     /// Actions that are not taken in hand, since there are too many.
     pub dropped: Vec<usize>,
+    /// Actions that wait to be tried again, and whose alert is over.
+    pub over: Vec<usize>,
 }
 
 impl Desk {
     /// This was in hand before a restart, or is in the hand of another hub. True: that was not known, and there is room.
     pub fn restore(&mut self, key: Key, now: i64) -> bool {
-        if let Some(mentioned) = self.keys.get_mut(&key) {
-            *mentioned = now;
+        if let Some(known) = self.keys.get_mut(&key) {
+            known.mentioned = now;
             return false;
         }
         let has_room = self.keys.len() < KEYS_MAX;
         if has_room {
-            self.keys.insert(key, now);
+            self.keys.insert(key, InHand { mentioned: now, again: None, is_left: true });
         }
         has_room
     }
 
-    /// Takes an alert in hand. One that is resolved is let go.
+    /// It failed, and is to be tried again; `None`: no more than is in hand now.
+    pub fn note(&mut self, key: &Key, again: Option<Again>) {
+        if let Some(known) = self.keys.get_mut(key) {
+            known.again = again;
+        }
+    }
+
+    /// Takes an alert in hand. One that is resolved is let go; if it was to be tried again, its action learns that.
     pub fn take(&mut self, alert: &Alert, position: impl Fn(&str) -> Option<usize>, now: i64) -> Asked {
         let mut asked = Asked::default();
         let Some(text) = alert.annotations.get(ANNOTATION) else { return asked };
         for name in names(text) {
-            let key = Key::new(name, alert);
+            let (key, at) = (Key::new(name, alert), position(name));
             if !alert.is_firing() {
-                self.keys.remove(&key);
+                let failed = self.keys.remove(&key).filter(|known| known.again.is_some());
+                match failed.zip(at) {
+                    Some((known, action)) if known.is_left => {
+                        asked.turns.push(Turn { action, again: known.again });
+                    }
+                    Some((_, action)) => asked.over.push(action),
+                    None => {}
+                }
                 continue;
             }
-            let Some(at) = position(name) else {
+            let Some(action) = at else {
                 if self.unknown.len() < UNKNOWN_MAX && self.unknown.insert(name.to_owned()) {
                     asked.unknown.push(name.to_owned());
                 }
                 continue;
             };
-            if let Some(mentioned) = self.keys.get_mut(&key) {
-                *mentioned = now;
+            if let Some(known) = self.keys.get_mut(&key) {
+                known.mentioned = now;
+                if std::mem::take(&mut known.is_left) && known.again.is_some() {
+                    asked.turns.push(Turn { action, again: known.again });
+                }
                 continue;
             }
-            if self.keys.len() >= KEYS_MAX {
-                self.keys.retain(|_, mentioned| mentioned.abs_diff(now) < MENTIONED_AGE_MAX.unsigned_abs());
-            }
-            match self.keys.len() < KEYS_MAX {
+            match self.has_room(now) {
                 true => {
-                    self.keys.insert(key, now);
-                    asked.actions.push(at);
+                    self.keys.insert(key, InHand { mentioned: now, again: None, is_left: false });
+                    asked.turns.push(Turn { action, again: None });
                 }
-                false => asked.dropped.push(at),
+                false => asked.dropped.push(action),
             }
         }
         asked
     }
 
+    /// Whether one more may be taken in hand. Forgets what no pass has spoken of for long, if there are too many.
+    fn has_room(&mut self, now: i64) -> bool {
+        if self.keys.len() >= KEYS_MAX {
+            self.keys.retain(|_, known| known.mentioned.abs_diff(now) < MENTIONED_AGE_MAX.unsigned_abs());
+        }
+        self.keys.len() < KEYS_MAX
+    }
+
     /// It found no room: the next pass may ask again.
     pub fn give_back(&mut self, key: &Key) {
-        self.keys.remove(key);
+        match self.keys.get_mut(key) {
+            Some(known) if known.again.is_some() => known.is_left = true,
+            _ => _ = self.keys.remove(key),
+        }
     }
 
     /// Whether the alert fires still, as far as is known.
@@ -90,9 +137,13 @@ impl Desk {
         self.keys.contains_key(key)
     }
 
-    /// All that is in hand.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.keys()
+    /// All that is in hand, as lines with which a new file of the log begins.
+    pub fn kept(&self, at: i64) -> Vec<Line> {
+        let line = |(key, known): (&Key, &InHand)| {
+            let event = Event::Kept { key: key.clone(), again: known.again };
+            Line { at, run: 0, event }
+        };
+        self.keys.iter().map(line).collect()
     }
 }
 
@@ -113,18 +164,49 @@ mod tests {
         ["drain", "look"].iter().position(|known| *known == name)
     }
 
+    fn turns(actions: &[usize]) -> Vec<Turn> {
+        actions.iter().map(|&action| Turn { action, again: None }).collect()
+    }
+
+    #[test]
+    fn what_is_to_be_tried_again_after_a_restart_is_handed_out_once_and_before_what_waited_for_it() {
+        let first = alert("A", 1, "look,drain");
+        let again = Again { run: 7, attempts: 2, at: 50 };
+        let key = Key::new("look", &first);
+        let desk = || {
+            let mut desk = Desk::default();
+            desk.restore(key.clone(), 0);
+            desk.note(&key, Some(again));
+            desk
+        };
+        let look = Turn { action: 1, again: Some(again) };
+        let mut one = desk();
+        assert_eq!(one.take(&first, position, 5).turns, [look, Turn { action: 0, again: None }]);
+        assert_eq!(one.take(&first, position, 5), Asked::default(), "it waits");
+        // It found no room.
+        one.give_back(&key);
+        assert_eq!(one.take(&first, position, 5).turns, [look]);
+        // The alert is over: its action learns that, once.
+        let over = Alert { ends_at: Some(9), ..first };
+        let mut two = desk();
+        assert_eq!(two.take(&over, position, 5).turns, [look]);
+        assert!(!two.is_firing(&key));
+        assert_eq!(two.take(&over, position, 5), Asked::default());
+        assert_eq!(one.take(&over, position, 5), Asked { over: vec![1], ..Asked::default() });
+    }
+
     #[test]
     fn each_firing_is_taken_once_whatever_is_asked_again() {
         let mut desk = Desk::default();
         let mut take = |alert: &Alert| desk.take(alert, position, 5);
         let first = alert("A", 1, "look,drain,nothing");
         let asked = take(&first);
-        assert_eq!((asked.actions, asked.unknown), (vec![1, 0], vec!["nothing".to_owned()]));
+        assert_eq!((asked.turns, asked.unknown), (turns(&[1, 0]), vec!["nothing".to_owned()]));
         assert_eq!(take(&first), Asked::default(), "neither the actions nor the complaint come again");
-        assert_eq!(take(&alert("B", 1, "drain")).actions, [0], "another alert");
+        assert_eq!(take(&alert("B", 1, "drain")).turns, turns(&[0]), "another alert");
         let over = Alert { ends_at: Some(9), ..first.clone() };
         assert_eq!(take(&over), Asked::default());
-        assert_eq!(take(&alert("A", 10, "drain")).actions, [0], "it fires again");
+        assert_eq!(take(&alert("A", 10, "drain")).turns, turns(&[0]), "it fires again");
         assert_eq!(take(&alert("C", 1, "")), Asked::default());
     }
 
@@ -133,17 +215,14 @@ mod tests {
         let mut desk = Desk::default();
         let name = |number: usize| format!("A{number}");
         for number in 0..KEYS_MAX {
-            assert_eq!(desk.take(&alert(&name(number), 1, "drain"), position, 0).actions, [0]);
+            assert_eq!(desk.take(&alert(&name(number), 1, "drain"), position, 0).turns, turns(&[0]));
         }
         let more = alert("more", 1, "drain");
         let asked = desk.take(&more, position, 1);
-        assert_eq!((asked.actions, asked.dropped), (vec![], vec![0]));
-        assert!(
-            desk.take(&alert(&name(7), 1, "drain"), position, 1).actions.is_empty(),
-            "it is still in hand"
-        );
+        assert_eq!((asked.turns, asked.dropped), (vec![], vec![0]));
+        assert!(desk.take(&alert(&name(7), 1, "drain"), position, 1).turns.is_empty(), "it is still in hand");
         let over = Alert { ends_at: Some(2), ..alert(&name(7), 1, "drain") };
         desk.take(&over, position, 2);
-        assert_eq!(desk.take(&more, position, 3).actions, [0]);
+        assert_eq!(desk.take(&more, position, 3).turns, turns(&[0]));
     }
 }

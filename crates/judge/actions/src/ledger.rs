@@ -34,15 +34,17 @@ impl Ledger {
                 }
                 if let Some(run) = self.run_mut(line.run) {
                     (run.began, run.attempts) = (line.at, *attempt);
-                    (run.ended, run.outcome) = (None, None);
+                    (run.ended, run.outcome, run.again) = (None, None, None);
                     run.text.clear();
                 } else {
                     self.push(run(line.run, about, line.at, *attempt));
                 }
             }
-            Event::End { outcome, text, output } => {
+            Event::End { outcome, text, output, again } => {
                 if let Some(run) = self.run_mut(line.run) {
-                    (run.ended, run.outcome, run.text) = (Some(line.at), Some(*outcome), text.clone());
+                    // The second end of an attempt says only that no other one follows.
+                    run.ended = run.ended.or(Some(line.at));
+                    (run.outcome, run.text, run.again) = (Some(*outcome), text.clone(), *again);
                     run.has_output |= *output;
                 }
             }
@@ -104,6 +106,11 @@ impl Ledger {
         })
     }
 
+    /// What came of a run, as far as people see it.
+    pub fn text(&self, id: u64) -> &str {
+        self.runs.iter().rev().find(|run| run.id == id).map_or("", |run| &run.text)
+    }
+
     /// Runs that did not end, oldest first.
     pub fn unended(&self) -> Vec<u64> {
         self.runs.iter().filter(|run| run.outcome.is_none()).map(|run| run.id).collect()
@@ -143,6 +150,7 @@ fn run(id: u64, about: &About, at: i64, attempts: u32) -> Run {
         outcome: None,
         text: String::new(),
         has_output: false,
+        again: None,
     }
 }
 

@@ -8,8 +8,8 @@
 //! - [`Settings`] says what the actions are. An alert only names them, in its annotation [`ANNOTATION`].
 //!
 //! `named.rs` reads the annotation. `desk.rs` remembers which alerts are in hand, so that each acts once. `ledger.rs` holds back
-//! what is too often. `log.rs` writes each step to the disk before it is done. `worker.rs` is the thread of an action;
-//! `command.rs` and `slurm.rs` are what it does.
+//! what is too often. `log.rs` writes each step to the disk before it is done, and `past.rs` is what it says at a start. `lane.rs` is the
+//! queue of an action and `worker.rs` its thread; `command.rs` and `slurm.rs` are what it does.
 //!
 //! The crate does not judge, reads no configuration, and opens no socket. No word of a command line comes from an alert, except
 //! the name of a node that Slurm itself has confirmed.
@@ -22,11 +22,13 @@ mod counts;
 mod desk;
 mod error;
 mod host;
+mod lane;
 mod ledger;
 pub mod limits;
 mod log;
 mod named;
 mod outputs;
+mod past;
 mod record;
 mod said;
 mod settings;

@@ -1,12 +1,13 @@
 //! The audit log: `actions.jsonl` in the state directory, a line for each step, on the disk before the step is done. When it is
-//! full, it becomes `actions.1.jsonl`, and a new one begins with what must not be forgotten. Nothing is ever changed in it.
+//! full, it becomes `actions.1.jsonl`, and a new one begins with what must not be forgotten. Nothing is ever changed in it. If somebody
+//! removes it, it is written again, before anything else is done.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use khz_state::StateFile;
+use khz_state::{NamedFile, StateFile, note_renewed};
 
 use crate::error::ActionError;
 use crate::limits::LOG_BYTES_MAX;
@@ -14,17 +15,21 @@ use crate::record::Line;
 
 /// The file's name, without its ending.
 const NAME: &str = "actions";
-/// Nobody else reads it: labels may say more than everybody should know.
-const MODE: u32 = 0o640;
 
 /// The log. It is this process's as long as this lives.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     directory: PathBuf,
-    _lock: StateFile,
-    file: File,
+    lock: StateFile,
+    file: NamedFile,
+    /// The file before it, if there is one.
+    older: Option<NamedFile>,
     bytes: u64,
     max: u64,
+    /// A file of this size is full.
+    full_at: u64,
+    /// It is gone and cannot be written again, and the log of the hub says so.
+    is_lost: bool,
 }
 
 impl AuditLog {
@@ -40,9 +45,11 @@ impl AuditLog {
             ends_whole = read(&path, max, &mut each).map_err(failed("read", &path))?;
         }
         let path = newer(directory);
-        let file = append_to(&path).map_err(failed("write", &path))?;
-        let bytes = file.metadata().map_err(failed("read", &path))?.len();
-        let mut log = AuditLog { directory: directory.to_owned(), _lock: lock, file, bytes, max };
+        let file = NamedFile::append_to(&path).map_err(failed("write", &path))?;
+        let bytes = file.file().metadata().map_err(failed("read", &path))?.len();
+        let older = File::open(older(directory)).ok().map(|file| NamedFile::new(older(directory), file));
+        let directory = directory.to_owned();
+        let mut log = AuditLog { directory, lock, file, older, bytes, max, full_at: max, is_lost: false };
         if !ends_whole {
             // A process was killed while it wrote: the next line begins a line.
             log.write(b"\n").map_err(failed("write", &path))?;
@@ -50,28 +57,52 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Adds a line and waits until it is on the disk. `kept` gives what a new file begins with.
+    /// Adds a line and waits until it is on the disk, in a file that has its name. `kept` gives what a new file begins with.
     pub fn append(&mut self, line: &Line, kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
         self.append_all(std::slice::from_ref(line), kept)
     }
 
-    /// The same of several lines.
+    /// The same of several lines. Of lines for which there is an error, none is there.
     pub fn append_all(&mut self, lines: &[Line], kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
-        if self.bytes >= self.max {
+        self.keep_names()?;
+        if self.bytes >= self.full_at {
             self.rotate(&kept())?;
         }
-        for line in lines {
-            self.write(&text(line))?;
+        let all: Vec<u8> = lines.iter().flat_map(text).collect();
+        self.write(&all)
+    }
+
+    /// Writes the files again that somebody has removed.
+    fn keep_names(&mut self) -> io::Result<()> {
+        self.lock.keep_lock().map_err(io::Error::other)?;
+        for file in [&mut self.file].into_iter().chain(self.older.as_mut()).filter(|file| !file.is_there()) {
+            file.renew()?;
+            note_renewed(file.path());
         }
-        self.file.sync_data()
+        self.is_lost = false;
+        Ok(())
+    }
+
+    /// The same, for a thread that does so from time to time: a failure is logged once.
+    pub fn tend(&mut self) {
+        if let Err(error) = self.keep_names()
+            && !std::mem::replace(&mut self.is_lost, true)
+        {
+            tracing::warn!(
+                "the log of actions was removed and cannot be written again; no action begins: {error}"
+            );
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(bytes);
+        let mut file = self.file.file();
+        let on_disk = file.write_all(bytes).and_then(|()| file.sync_data());
+        // Somebody may have removed it since.
+        let written = on_disk.and_then(|()| self.keep_names());
         match written {
             Ok(()) => self.bytes += bytes.len() as u64,
             // Half a line would spoil the next one. If it stays, reading leaves it out.
-            Err(_) => _ = self.file.set_len(self.bytes),
+            Err(_) => _ = self.file.file().set_len(self.bytes),
         }
         written
     }
@@ -83,15 +114,20 @@ impl AuditLog {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = append_to(&next)?;
+        let mut file = NamedFile::append_to(&next)?;
         let begin: Vec<u8> = kept.iter().flat_map(text).collect();
-        file.write_all(&begin)?;
-        file.sync_all()?;
+        file.file().write_all(&begin)?;
+        file.file().sync_all()?;
         std::fs::rename(newer(&self.directory), older(&self.directory))?;
         std::fs::rename(&next, newer(&self.directory))?;
         File::open(&self.directory)?.sync_all()?;
+        file.has_moved(newer(&self.directory));
+        let mut before = std::mem::replace(&mut self.file, file);
+        before.has_moved(older(&self.directory));
+        self.older = Some(before);
+        self.bytes = begin.len() as u64;
         // What is kept must leave room for what comes.
-        (self.file, self.bytes) = (file, (begin.len() as u64).min(self.max / 2));
+        self.full_at = self.max.max(self.bytes + self.max / 2);
         Ok(())
     }
 }
@@ -102,10 +138,6 @@ fn newer(directory: &Path) -> PathBuf {
 
 fn older(directory: &Path) -> PathBuf {
     directory.join(format!("{NAME}.1.jsonl"))
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).read(true).create(true).mode(MODE).open(path)
 }
 
 fn text(line: &Line) -> Vec<u8> {
@@ -169,12 +201,16 @@ mod tests {
     }
 
     fn end(run: u64) -> Line {
-        Line { at: 1, run, event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false } }
+        Line {
+            at: 1,
+            run,
+            event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false, again: None },
+        }
     }
 
     fn kept(run: u64) -> Line {
         let key = Key { action: "a".into(), fingerprint: u64::MAX, starts_at: -1 };
-        Line { at: 1, run, event: Event::Kept { key } }
+        Line { at: 1, run, event: Event::Kept { key, again: None } }
     }
 
     fn open(place: &Path, max: u64) -> (AuditLog, Vec<Line>) {
@@ -190,7 +226,7 @@ mod tests {
         assert!(lines.is_empty());
         log.append(&end(1), Vec::new).unwrap();
         drop(log);
-        let mut file = OpenOptions::new().append(true).open(newer(&place)).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(newer(&place)).unwrap();
         file.write_all(b"{\"at\":1,\"run\":2,\"eve").unwrap();
         let (mut log, lines) = open(&place, 1 << 20);
         assert_eq!(lines, [end(1)]);

@@ -17,10 +17,14 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Those of this directory; the folder is made.
     pub fn open(directory: &Path) -> Result<Self, ActionError> {
-        let folder = directory.join("actions");
-        let made = DirBuilder::new().recursive(true).mode(0o750).create(&folder);
-        made.map_err(|source| ActionError::Log { what: "make", path: folder.clone(), source })?;
-        Ok(Outputs { folder })
+        let outputs = Outputs { folder: directory.join("actions") };
+        let made = outputs.make_folder();
+        made.map_err(|source| ActionError::Log { what: "make", path: outputs.folder.clone(), source })?;
+        Ok(outputs)
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o750).create(&self.folder)
     }
 
     /// The highest number that there is: no later run may have it.
@@ -30,6 +34,8 @@ impl Outputs {
 
     /// Keeps an output, and removes the oldest beyond [`OUTPUTS_MAX`].
     pub fn keep(&self, run: u64, text: &str) -> io::Result<()> {
+        // Somebody may have removed it.
+        self.make_folder()?;
         let next = self.folder.join("new");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&next)?;
         file.write_all(text.as_bytes())?;

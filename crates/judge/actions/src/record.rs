@@ -101,6 +101,16 @@ impl Key {
     }
 }
 
+/// A failed run that is to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Again {
+    pub run: u64,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// When the next one is due (ms since 1970).
+    pub at: i64,
+}
+
 /// A run. Times are in ms since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -130,6 +140,8 @@ pub struct Run {
     pub text: String,
     /// Its output is kept.
     pub has_output: bool,
+    /// When another attempt is due, if the alert still fires then; `None`: there will be none.
+    pub again: Option<i64>,
 }
 
 /// A line of the log.
@@ -149,10 +161,20 @@ pub(crate) struct Line {
 pub(crate) enum Event {
     /// An attempt begins now.
     Begin { attempt: u32, about: About },
-    /// An attempt has ended.
-    End { outcome: Outcome, text: String, output: bool },
+    /// An attempt has ended, or it is known that there will be no other one. `again`: when the next one is due.
+    End {
+        outcome: Outcome,
+        text: String,
+        output: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<i64>,
+    },
     /// It does not begin.
     Held { text: String, about: About },
-    /// The older file, which goes, said so: this has acted.
-    Kept { key: Key },
+    /// The older file, which goes, said so: this has acted, and perhaps is to be tried again.
+    Kept {
+        key: Key,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Again>,
+    },
 }

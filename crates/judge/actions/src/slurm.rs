@@ -61,10 +61,9 @@ impl Asker<'_> {
     fn try_requeue(&self, label: &str) -> Answer<Result> {
         let node = self.node(label)?;
         self.state(node)?;
-        let words = ["-h", "-t", "RUNNING", "-o", "%A", "-w", node].map(str::to_owned);
+        let words = ["-h", "-t", "RUNNING", "-o", "%i", "-w", node].map(str::to_owned);
         let printed = self.ask(&self.slurm.squeue, words.into())?;
-        let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        let mut jobs: Vec<&str> = printed.split_whitespace().filter(is_number).collect();
+        let mut jobs: Vec<&str> = printed.split_whitespace().filter_map(job).collect();
         jobs.sort_unstable();
         jobs.dedup();
         if jobs.is_empty() {
@@ -168,6 +167,15 @@ fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
+/// What `scontrol requeue` calls a job of which `squeue` says `%i`: `12`, or `12_3`, a task of an array. The number of a task alone will
+/// not do: the last task of an array has the number of the array, so all tasks of it would go, on all nodes. The parts of a job of
+/// several kinds (`12+0`) run together, and go together.
+fn job(listed: &str) -> Option<&str> {
+    let name = listed.split('+').next()?;
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    name.split('_').all(is_number).then_some(name)
+}
+
 /// Whether one of a state's words says that the node gets no more work for this reason: `IDLE+DRAIN`, `DRAINED*`.
 fn is_drained(state: &str) -> bool {
     state.split('+').any(|word| {
@@ -187,6 +195,23 @@ mod tests {
         }
         for state in ["IDLE", "ALLOCATED", "DOWN*", "UNDRAIN", "MIXED+CLOUD", ""] {
             assert!(!is_drained(state), "{state}");
+        }
+    }
+
+    #[test]
+    fn a_task_of_an_array_is_called_so_and_parts_of_a_job_go_together() {
+        for (listed, called) in [
+            ("12", Some("12")),
+            ("12_3", Some("12_3")),
+            ("12+1", Some("12")),
+            ("12_[4-9]", None),
+            ("12_", None),
+            ("_3", None),
+            ("+1", None),
+            ("--help", None),
+            ("", None),
+        ] {
+            assert_eq!(job(listed), called, "{listed:?}");
         }
     }
 

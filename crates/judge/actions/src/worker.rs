@@ -1,22 +1,19 @@
 //! The thread of one action: takes alerts from its queue, one at a time, and writes each step to the log before it is done.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use khz_notify::{ALERT_NAME, Alert, Labels};
+use khz_state::Tended;
 
 use crate::actor::{Booster, now};
 use crate::command::{Attempt, Result};
-use crate::counts::Counts;
-use crate::desk::Desk;
+use crate::desk::{Desk, Turn};
+use crate::lane::{Due, Lane, Unfit};
 use crate::ledger::Ledger;
-use crate::limits::{LABELS_BYTES_MAX, WAITING_MAX};
 use crate::log::AuditLog;
 use crate::outputs::Outputs;
-use crate::record::{About, Event, Line, Outcome};
-use crate::said::Said;
+use crate::record::{About, Again, Event, Line, Outcome};
 use crate::settings::{Action, Kind, Settings};
 use crate::slurm::{Asker, reason_of};
 
@@ -40,103 +37,6 @@ pub(crate) struct Book {
 /// What found no room in the log is tried again so much later, as long as its alert fires.
 const LOGGED_AGAIN: Duration = Duration::from_secs(5);
 
-/// The queue of one action.
-#[derive(Default)]
-pub(crate) struct Lane {
-    queue: Mutex<VecDeque<Due>>,
-    bell: Condvar,
-    said: Mutex<Said>,
-    pub counts: Counts,
-}
-
-/// An alert that waits for an action.
-pub(crate) struct Due {
-    pub alert: Arc<Alert>,
-    /// No action may have the alert, of which only some labels are here.
-    unfit: Option<Arc<Unfit>>,
-    /// Those that act after this one.
-    pub rest: VecDeque<usize>,
-    /// A run that is to be tried again, its attempts so far, and when. Without attempts it has not begun: there was no room for it in the
-    /// log.
-    again: Option<(u64, u32, Instant)>,
-}
-
-/// An alert whose labels are too much.
-struct Unfit {
-    why: String,
-    /// The number of all its labels.
-    fingerprint: u64,
-}
-
-impl Due {
-    /// An alert for an action, within the size that alerts may have. Of one whose labels are too much, its name and these labels are left.
-    pub fn new<'a>(alert: &Alert, rest: VecDeque<usize>, left: impl Iterator<Item = &'a str>) -> Self {
-        let why = match alert.fitted() {
-            Ok(fitted) => {
-                let alert = Arc::new(fitted.into_owned());
-                return Due { alert, unfit: None, rest, again: None };
-            }
-            Err(why) => format!("the alert is too large: {why}"),
-        };
-        let unfit = Unfit { why, fingerprint: alert.fingerprint(&Labels::new()) };
-        let is_short = |value: &str| value.len() <= LABELS_BYTES_MAX / 4;
-        let names = left.chain([ALERT_NAME]);
-        let labels = names.filter_map(|name| alert.labels.get_key_value(name));
-        let labels = labels.filter(|(_, value)| is_short(value));
-        let labels = labels.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let alert = Alert { labels, starts_at: alert.starts_at, ends_at: alert.ends_at, ..Alert::default() };
-        Due { alert: Arc::new(alert), unfit: Some(Arc::new(unfit)), rest, again: None }
-    }
-
-    fn about(&self, action: &Action) -> About {
-        let mut about = About::new(action, &self.alert);
-        about.fingerprint = self.unfit.as_ref().map_or(about.fingerprint, |unfit| unfit.fingerprint);
-        about
-    }
-}
-
-impl Lane {
-    /// Puts an alert into the queue, if there is room.
-    pub fn put(&self, due: Due) -> std::result::Result<(), Due> {
-        let mut queue = held(&self.queue);
-        if queue.len() >= WAITING_MAX {
-            return Err(due);
-        }
-        queue.push_back(due);
-        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
-        self.bell.notify_one();
-        Ok(())
-    }
-
-    pub fn ring(&self) {
-        let _queue = held(&self.queue);
-        self.bell.notify_one();
-    }
-
-    /// Waits for the next alert whose time has come; `None`: khz ends.
-    fn next(&self, is_over: &AtomicBool) -> Option<Due> {
-        let mut queue = held(&self.queue);
-        loop {
-            if is_over.load(Ordering::Acquire) {
-                return None;
-            }
-            let now = Instant::now();
-            let due_at = |due: &Due| due.again.map_or(now, |(.., at)| at);
-            if let Some(at) = queue.iter().position(|due| due_at(due) <= now) {
-                return queue.remove(at);
-            }
-            let wait = queue.iter().map(|due| due_at(due).saturating_duration_since(now)).min();
-            queue = match wait {
-                Some(wait) => {
-                    let wait = wait.max(Duration::from_millis(1));
-                    self.bell.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner),
-            };
-        }
-    }
-}
-
 impl Shared {
     /// The work of the thread of one action.
     pub fn work(&self, at: usize) {
@@ -144,25 +44,28 @@ impl Shared {
         while let Some(due) = lane.next(&self.is_over) {
             let again = self.step(at, due);
             lane.counts.waiting.fetch_sub(1, Ordering::Relaxed);
-            let passed = match again {
-                // Without room for another attempt, it stays failed.
-                Next::Again(due) => lane.put(due).err(),
-                Next::Pass(due) => Some(due),
-            };
-            if let Some(mut due) = passed
-                && let Some(next) = due.rest.pop_front()
-            {
-                self.pass(next, Due { again: None, ..due });
+            match again {
+                Next::Again(due) => lane.put_back(due),
+                Next::Pass(mut due) => {
+                    if let Some(next) = due.rest.pop_front() {
+                        self.pass(next, due);
+                    }
+                }
             }
         }
     }
 
     /// Hands an alert to its next action.
-    pub fn pass(&self, at: usize, due: Due) {
-        if let Err(due) = self.lanes[at].put(due) {
+    pub fn pass(&self, turn: Turn, due: Due) {
+        let retry_after = self.settings.actions[turn.action].retry_after;
+        // One whose alert is over only learns that.
+        let waits = turn.again.filter(|_| due.alert.is_firing());
+        let not_before = waits.map(|again| Instant::now() + until(again.at, retry_after));
+        let due = Due { again: turn.again, not_before, is_unlogged: false, ..due };
+        if let Err(due) = self.lanes[turn.action].put(due) {
             // The next pass of its rule asks for these again.
             let mut desk = held(&self.desk);
-            for left in std::iter::once(at).chain(due.rest.iter().copied()) {
+            for left in std::iter::once(turn.action).chain(due.rest.iter().map(|turn| turn.action)) {
                 desk.give_back(&due.about(&self.settings.actions[left]).key());
                 self.lanes[left].counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
@@ -170,17 +73,25 @@ impl Shared {
     }
 
     /// One attempt.
-    fn step(&self, at: usize, due: Due) -> Next {
+    fn step(&self, at: usize, mut due: Due) -> Next {
         let (action, counts) = (&self.settings.actions[at], &self.lanes[at].counts);
         let about = due.about(action);
         let is_firing = held(&self.desk).is_firing(&about.key());
         let begun = match due.again {
-            // What failed stays so: its alert is over.
-            Some(_) if !is_firing => return Next::Pass(due),
-            Some((run, attempts, _)) if attempts > 0 => {
+            Some(again) if !is_firing => {
+                self.give_up(action, again.run, "the alert is over");
+                return Next::Pass(due);
+            }
+            // Since the last attempt somebody has changed the configuration.
+            Some(again) if again.attempts > action.retries => {
+                self.give_up(action, again.run, &format!("retries is {} now", action.retries));
+                held(&self.desk).note(&about.key(), None);
+                return Next::Pass(due);
+            }
+            Some(Again { run, attempts, .. }) => {
                 self.begin(run, attempts + 1, &about).map(|()| (run, attempts + 1))
             }
-            _ => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
+            None => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
                 Ok(run) => Ok((run, 1)),
                 Err(Refused::Held) => return Next::Pass(due),
                 Err(Refused::Log(error)) => Err(error),
@@ -189,9 +100,8 @@ impl Shared {
         let (run, number) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                let attempts = due.again.map(|(_, attempts, _)| attempts);
                 // Of what is tried again and again for want of room, the log of the hub has one line.
-                if attempts != Some(0) {
+                if !std::mem::replace(&mut due.is_unlogged, true) {
                     let shown = shown(&about);
                     tracing::warn!(
                         "action {} is not done for {shown}: it cannot be logged: {error}",
@@ -199,20 +109,20 @@ impl Shared {
                     );
                     counts.ended(Outcome::Failed);
                 }
-                return match attempts {
-                    Some(1..) => Next::Pass(due),
-                    _ => Next::Again(Due { again: Some((0, 0, Instant::now() + LOGGED_AGAIN)), ..due }),
-                };
+                return Next::Again(Due { not_before: Some(Instant::now() + LOGGED_AGAIN), ..due });
             }
         };
         let result = self.act(Attempt { action, alert: &due.alert, run, number });
         counts.ended(result.outcome);
-        self.end(action, &about, run, &result);
-        match result.outcome == Outcome::Failed && number <= action.retries {
-            true => {
-                Next::Again(Due { again: Some((run, number, Instant::now() + action.retry_after)), ..due })
+        let is_due_again = result.outcome == Outcome::Failed && number <= action.retries;
+        let again = is_due_again.then(|| Again { run, attempts: number, at: after(action.retry_after) });
+        self.end(action, &about, run, &result, again);
+        match again {
+            Some(_) => {
+                let not_before = Some(Instant::now() + action.retry_after);
+                Next::Again(Due { again, not_before, is_unlogged: false, ..due })
             }
-            false => Next::Pass(due),
+            None => Next::Pass(due),
         }
     }
 
@@ -251,11 +161,24 @@ impl Shared {
 
     fn begin(&self, run: u64, attempt: u32, about: &About) -> std::io::Result<()> {
         let event = Event::Begin { attempt, about: about.clone() };
-        self.write(&mut held(&self.book), run, event)
+        self.write(&mut held(&self.book), run, event)?;
+        held(&self.desk).note(&about.key(), None);
+        Ok(())
+    }
+
+    /// Writes that a failed run is not tried again.
+    fn give_up(&self, action: &Action, run: u64, why: &str) {
+        let mut book = held(&self.book);
+        let text = format!("{}; not tried again: {why}", book.ledger.text(run));
+        tracing::info!("action {} (run {run}) is not tried again: {why}", action.name);
+        let event = Event::End { outcome: Outcome::Failed, text, output: false, again: None };
+        if let Err(error) = self.write(&mut book, run, event) {
+            tracing::warn!("that action {} is not tried again cannot be logged: {error}", action.name);
+        }
     }
 
     /// Writes what came of an attempt.
-    fn end(&self, action: &Action, about: &About, run: u64, result: &Result) {
+    fn end(&self, action: &Action, about: &About, run: u64, result: &Result, again: Option<Again>) {
         let (name, shown) = (&action.name, shown(about));
         let has_output = result.output.as_ref().is_some_and(|output| {
             let kept = self.outputs.keep(run, output);
@@ -268,8 +191,10 @@ impl Shared {
                 tracing::info!("action {name} for {shown}: {}: {text} (run {run})", outcome.word());
             }
         }
-        let event = Event::End { outcome: result.outcome, text, output: has_output };
+        let (outcome, at) = (result.outcome, again.map(|again| again.at));
+        let event = Event::End { outcome, text, output: has_output, again: at };
         let mut book = held(&self.book);
+        held(&self.desk).note(&about.key(), again);
         if let Err(error) = self.write(&mut book, run, event) {
             tracing::warn!("what came of action {name} cannot be logged: {error}");
         }
@@ -278,10 +203,7 @@ impl Shared {
     fn write(&self, book: &mut Book, run: u64, event: Event) -> std::io::Result<()> {
         let at = now();
         let line = Line { at, run, event };
-        let kept = || {
-            let desk = held(&self.desk);
-            desk.keys().map(|key| Line { at, run: 0, event: Event::Kept { key: key.clone() } }).collect()
-        };
+        let kept = || held(&self.desk).kept(at);
         let written = book.log.append(&line, kept);
         // What was done is known here, also if the disk is full.
         if written.is_ok() || matches!(line.event, Event::End { .. }) {
@@ -293,10 +215,7 @@ impl Shared {
     /// Writes lines that are not about a run.
     pub fn keep(&self, lines: &[Line]) -> std::io::Result<()> {
         let mut book = held(&self.book);
-        let kept = || {
-            let (desk, at) = (held(&self.desk), now());
-            desk.keys().map(|key| Line { at, run: 0, event: Event::Kept { key: key.clone() } }).collect()
-        };
+        let kept = || held(&self.desk).kept(now());
         book.log.append_all(lines, kept)
     }
 
@@ -324,6 +243,14 @@ impl Shared {
     }
 }
 
+impl Tended for Shared {
+    fn tend(&self) {
+        if !self.is_over.load(Ordering::Acquire) {
+            held(&self.book).log.tend();
+        }
+    }
+}
+
 /// What follows an attempt.
 enum Next {
     /// The same action, later.
@@ -338,6 +265,16 @@ enum Refused {
     Held,
     /// That cannot be written down.
     Log(std::io::Error),
+}
+
+/// How long it is until this time (ms since 1970). Somebody may have set the clock back.
+fn until(at: i64, most: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(at.saturating_sub(now())).unwrap_or(0)).min(most)
+}
+
+/// When this span of time will have passed (ms since 1970).
+fn after(span: Duration) -> i64 {
+    now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn shown(about: &About) -> String {

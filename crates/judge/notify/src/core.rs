@@ -3,6 +3,7 @@
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
+use crate::known::Known;
 use crate::now::Now;
 
 /// The state of a way.
@@ -56,6 +57,15 @@ pub(crate) struct Record {
     pub told_at: i64,
     /// A message about it may have come or not.
     pub is_unsure: bool,
+    /// The message was refused for good: people know nothing of it.
+    pub is_refused: bool,
+}
+
+impl Record {
+    /// What people know.
+    pub fn known(&self) -> Known {
+        Known { told_at: Some(self.told_at), is_unsure: self.is_unsure, is_refused: self.is_refused }
+    }
 }
 
 /// An alert that the judge has not mentioned in this time of passes, in ms, is no longer judged: its rule is gone, or its series were

@@ -158,6 +158,52 @@ fn the_end_of_an_alert_that_was_perhaps_told_is_told_also_after_a_restart() {
 }
 
 #[test]
+fn the_end_of_an_alert_whose_begin_was_refused_for_good_is_told_only_if_people_heard_of_it_since() {
+    let over = |number| Alert { ends_at: Some(1), ..named("Down", number) };
+    // Also after a restart, and at another hub.
+    for (restarts, is_adopted) in [(false, false), (true, false), (false, true)] {
+        let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+        told(&mut digest, &[named("Down", 1), named("Down", 2)], at(0));
+        let job = digest.next(at(10_000)).unwrap();
+        digest.done(job, &Answer::Refused("status 404".into()), at(10_000));
+        if restarts {
+            digest = Digest::new(Pace::default(), digest.record().unwrap(), at(MINUTE));
+        } else if is_adopted {
+            let records = digest.records();
+            digest = Digest::new(Pace::default(), Vec::new(), at(MINUTE));
+            records.into_iter().for_each(|record| digest.adopt(record, at(MINUTE)));
+        }
+        told(&mut digest, &[named("Down", 1), named("Down", 2)], at(MINUTE));
+        assert!(sent(&mut digest, MINUTE, 10 * MINUTE).is_empty(), "the message is not repeated");
+        told(&mut digest, &[over(1)], at(11 * MINUTE));
+        assert!(sent(&mut digest, 11 * MINUTE, 20 * MINUTE).is_empty(), "people never heard of it");
+        assert_eq!(digest.record().unwrap().len(), 1);
+        // The next message of this name lists the other one, so its end is told.
+        told(&mut digest, &[named("Down", 2), named("Down", 3)], at(20 * MINUTE));
+        let jobs = sent(&mut digest, 20 * MINUTE, 30 * MINUTE);
+        assert_eq!(jobs.iter().map(|(_, job)| job.message.firing).collect::<Vec<_>>(), [2]);
+        told(&mut digest, &[over(2)], at(30 * MINUTE));
+        let jobs = sent(&mut digest, 30 * MINUTE, 40 * MINUTE);
+        assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1]);
+        // It fires again: that is news.
+        told(&mut digest, &[named("Down", 1)], at(40 * MINUTE));
+        assert_eq!(sent(&mut digest, 40 * MINUTE, 50 * MINUTE).len(), 1);
+    }
+}
+
+#[test]
+fn a_begin_that_may_have_come_before_it_was_refused_has_an_end() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1)], at(0));
+    let job = digest.next(at(10_000)).unwrap();
+    digest.done(job, &Answer::Unknown("no answer".into(), None), at(20_000));
+    let job = digest.next(at(MINUTE)).unwrap();
+    digest.done(job, &Answer::Refused("status 404".into()), at(MINUTE));
+    told(&mut digest, &[Alert { ends_at: Some(1), ..named("Down", 1) }], at(2 * MINUTE));
+    assert_eq!(sent(&mut digest, 2 * MINUTE, 10 * MINUTE).len(), 1);
+}
+
+#[test]
 fn what_was_not_taken_and_is_over_is_not_told() {
     let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
     told(&mut digest, &[named("Down", 1)], at(0));

@@ -109,10 +109,10 @@ impl Digest {
     }
 
     /// People believe that this fires, whatever has become of it. False: there is no room.
-    fn restore(&mut self, Record { alert, told_at, is_unsure }: Record, now: Now) -> bool {
+    fn restore(&mut self, record: Record, now: Now) -> bool {
+        let (known, Record { alert, told_at, .. }) = (record.known(), record);
         let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
         let name: Arc<str> = alert.name().into();
-        let known = Known { told_at: Some(told_at), is_unsure };
         let state = State { heard: self.passes.time, is_mentioned: false, known, before: None };
         let Some(id) = self.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { return false };
         let group = self.groups.entry(name.clone()).or_default();
@@ -150,7 +150,7 @@ impl Digest {
         let firing = row.alert.is_firing();
         let is_listed = row.state.is_listed(firing);
         let is_news = row.state.is_news(firing);
-        let is_needless = !firing && row.state.known.told_at.is_none() && row.state.before.is_none();
+        let (is_needless, is_kept) = (row.state.is_needless(firing), row.state.known.told_at.is_some());
         let name: Arc<str> = row.alert.name().into();
         let group = self.groups.entry(name.clone()).or_default();
         group.firing = group.firing + u64::from(is_listed) - u64::from(was_listed);
@@ -167,6 +167,7 @@ impl Digest {
         }
         if is_needless {
             // People never heard of it, and need not.
+            self.is_changed |= is_kept;
             group.members.remove(&id);
             self.table.remove(id);
         }
@@ -229,14 +230,18 @@ impl Digest {
     /// The message about one name.
     fn message(&self, name: &Arc<str>, group: &Group, now: Now) -> Job {
         let told = group.news.iter().filter_map(|id| Some((*id, self.table.get(*id)?.alert.is_firing())));
-        let told: Vec<(u64, bool)> = told.collect();
+        let mut told: Vec<(u64, bool)> = told.collect();
         let resolved = told.iter().filter(|(_, firing)| !firing).count() as u64;
         let others = group.members.iter().filter(|id| !group.news.contains(id));
         let (mut alerts, mut bytes) = (Vec::new(), 0);
         for id in group.news.iter().chain(others) {
             let Some(row) = self.table.get(*id) else { continue };
-            if !group.news.contains(id) && !is_listed(row) {
-                continue;
+            if !group.news.contains(id) {
+                if !is_listed(row) {
+                    continue;
+                }
+                // Of one whose first message was refused, people hear now.
+                told.extend(row.state.known.is_refused.then_some((*id, true)));
             }
             bytes += row.alert.bytes();
             if alerts.len() == MESSAGE_ALERTS_MAX || bytes > MESSAGE_BYTES_MAX {
@@ -364,8 +369,10 @@ impl Core for Digest {
                 (group.told, group.news_since) = (Some(now.steady), None);
             }
         }
-        let told_at = |firing: bool| firing.then_some(now.wall);
-        self.settle(&job, now, |_, firing| Known { told_at: told_at(firing), is_unsure: false });
+        self.settle(&job, now, |state, firing| match answer {
+            Answer::Refused(_) => state.refused(firing, now.wall),
+            _ => Known { told_at: firing.then_some(now.wall), is_unsure: false, is_refused: false },
+        });
         // What came while the message was on its way waits from now on.
         for name in &job.names {
             if let Some(group) = self.groups.get_mut(name) {
@@ -395,6 +402,7 @@ impl Core for Digest {
             alert: row.alert.clone(),
             told_at,
             is_unsure: row.state.known.is_unsure,
+            is_refused: row.state.known.is_refused,
         };
         told.map(record).collect()
     }
@@ -407,7 +415,7 @@ impl Core for Digest {
         let Some(state) = self.table.state(id) else { return };
         // What is known here, or on its way, is no worse.
         if state.known.told_at.is_none() && state.before.is_none() {
-            state.known = Known { told_at: Some(record.told_at), is_unsure: record.is_unsure };
+            state.known = record.known();
             self.is_changed = true;
             let is_listed = self.table.get(id).is_some_and(is_listed);
             self.note(id, is_listed, now);

@@ -29,21 +29,24 @@ pub struct ToldLine {
     /// A message about it may have come or not: it was on its way when this line was written, or its answer did not come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub perhaps: bool,
+    /// The message about its begin was refused for good: people know nothing of it, and hear nothing of its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 impl ToldLine {
     /// A record as the line of a way.
-    pub(crate) fn of(way: &str, Record { alert, told_at, is_unsure }: &Record) -> Self {
+    pub(crate) fn of(way: &str, Record { alert, told_at, is_unsure, is_refused }: &Record) -> Self {
         let Alert { labels, starts_at, .. } = &**alert;
         let (way, labels, starts_at, told_at) = (way.to_owned(), labels.clone(), *starts_at, *told_at);
-        ToldLine { way, labels, starts_at, told_at, perhaps: *is_unsure }
+        ToldLine { way, labels, starts_at, told_at, perhaps: *is_unsure, refused: *is_refused }
     }
 
     /// The way, and what it is to know; `None`: its labels are larger than those of any alert.
     pub(crate) fn record(self) -> Option<(String, Record)> {
-        let ToldLine { way, labels, starts_at, told_at, perhaps } = self;
+        let ToldLine { way, labels, starts_at, told_at, perhaps: is_unsure, refused: is_refused } = self;
         let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
-        (!alert.is_too_large()).then_some((way, Record { alert, told_at, is_unsure: perhaps }))
+        (!alert.is_too_large()).then_some((way, Record { alert, told_at, is_unsure, is_refused }))
     }
 }
 

@@ -260,7 +260,7 @@ fn a_message_names_as_firing_only_what_the_judge_has_said_since_another_hub_or_a
     let at = |steady| Now { steady, wall: 1_700_000_000_000 + steady as i64 };
     // Both are called a0. Of the first one only a file, or another hub, has said something.
     let (told, new) = (alert(0, 1), alert(2, 1));
-    let record = Record { alert: Arc::new(told.clone()), told_at: 5, is_unsure: false };
+    let record = Record { alert: Arc::new(told.clone()), told_at: 5, is_unsure: false, is_refused: false };
     let listed = |digest: &mut Digest, now| {
         let job = digest.next(now).unwrap();
         let message = job.message.clone();

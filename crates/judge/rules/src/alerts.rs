@@ -50,6 +50,8 @@ pub(crate) struct Alerts {
     size: Room,
     /// How many there are, with those that are resolved.
     count: usize,
+    /// What has fired and was forgotten, since there were too many; for [`Alerts::take_forgotten`].
+    forgotten: Vec<Arc<Alert>>,
 }
 
 type OfNode = BTreeMap<LabelSet, Arc<Alert>>;
@@ -168,6 +170,11 @@ impl Alerts {
         is_changed
     }
 
+    /// Those that were forgotten since the rule gave too many, and of which somebody may have been told. Each is returned once.
+    pub fn take_forgotten(&mut self) -> Vec<Arc<Alert>> {
+        std::mem::take(&mut self.forgotten)
+    }
+
     /// Forgets an alert, as if there had been none. Returns whether there was one.
     pub fn forget(&mut self, labels: &LabelSet) -> bool {
         let node = node_of(labels);
@@ -270,7 +277,8 @@ impl Alerts {
         let of_rule = most.of_group.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
         if sized.alerts > of_rule {
             // As Prometheus: nothing is known of the rule then.
-            *self = Alerts::default();
+            let before = std::mem::take(self);
+            self.forgotten = before.iter().filter(|alert| alert.fired_at.is_some()).cloned().collect();
             return Err(AlertsError::Limit(of_rule, sized.alerts));
         }
         // What is there may always go on, and go.

@@ -45,6 +45,9 @@ pub struct Settings {
     pub outage_tolerance: i64,
     /// For how long a pending alert waits at least after a pause (ms): ten minutes, as in Prometheus.
     pub grace: i64,
+    /// `for` and `keep_firing_for` are over by so much earlier (ms), and by half of the group's interval at most: rows come a little early
+    /// or late. It is half of the time between two rows that nodes judge.
+    pub tolerance: i64,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             external_url: String::new(),
             outage_tolerance: 3_600_000,
             grace: 600_000,
+            tolerance: 0,
         }
     }
 }
@@ -181,6 +185,13 @@ impl Evaluator {
         changed
     }
 
+    /// What a rule had, and what was forgotten at this time since it gave too many alerts, is over: people are told so.
+    fn part_with_forgotten(&mut self, rule: usize, now: i64) {
+        let forgotten = self.rules[rule].alerts.take_forgotten();
+        let expr = &self.group.rules[rule].expr;
+        self.gone.extend(forgotten.iter().filter_map(|alert| GoneAlert::of(alert, expr, now)));
+    }
+
     /// From now on its alerts may take no more than this.
     pub fn limit(&mut self, room: Room) {
         self.room = room;
@@ -200,6 +211,11 @@ impl Evaluator {
     /// How often the group is to be evaluated (ms).
     pub fn interval(&self) -> i64 {
         self.group.interval.unwrap_or(self.settings.interval).max(1)
+    }
+
+    /// For how long alerts of a rule are pending, and fire on (ms), on rows that come a little early or late.
+    fn times(&self, alerting: &Alerting) -> (i64, i64) {
+        alerting.times(self.settings.tolerance, self.interval())
     }
 
     /// The first time after this one at which the group is due: at multiples of its interval, moved by a part of it that depends
@@ -242,7 +258,7 @@ impl Evaluator {
                 continue;
             };
             let unfired = match rule.alerting() {
-                Some(alerting) => progress.alerts.wait_again(alerting.hold, now),
+                Some(alerting) => progress.alerts.wait_again(next.times(alerting).0, now),
                 // A rule that records now has no alerts.
                 None => std::mem::take(&mut progress.alerts).iter().cloned().collect(),
             };

@@ -55,10 +55,11 @@ struct Packed {
     bytes: usize,
 }
 
-/// Packs rules: each with its group's interval (ms). `prefix`: how names of channels begin. Rules for which there is no room are in
-/// no channel.
+/// Packs rules: each with its group's interval (ms). `prefix`: how names of channels begin; `tolerance`: that of the rules' evaluators
+/// ([`crate::Settings::tolerance`]). Rules for which there is no room are in no channel.
 pub fn pack<'a>(
     prefix: &str,
+    tolerance: i64,
     rules: impl IntoIterator<Item = (RuleId, i64, &'a Alerting, &'a ForEachNode)>,
 ) -> Vec<RuleChannel> {
     // A node is ready with all rules of a channel at once, so those that need no past do not wait for the others.
@@ -66,11 +67,8 @@ pub fn pack<'a>(
     for (id, interval, alerting, compiled) in rules {
         let ms = |time: i64| Nanos::from_millis(time.max(0).unsigned_abs());
         let beat = BEATS.into_iter().find(|beat| *beat <= ms(interval)).unwrap_or(BEATS[3]);
-        let plan = RulePlan {
-            plan: compiled.plan.clone(),
-            holds: ms(alerting.hold),
-            keeps: ms(alerting.keep_firing),
-        };
+        let (hold, keep_firing) = alerting.times(tolerance, interval);
+        let plan = RulePlan { plan: compiled.plan.clone(), holds: ms(hold), keeps: ms(keep_firing) };
         let mut bytes = Vec::new();
         compiled.plan.put(&mut bytes);
         let rule = SourceRule { id, has_job: compiled.has_job };
@@ -144,7 +142,11 @@ mod tests {
                 ));
             }
         }
-        pack("khz_rules_", all.iter().map(|(id, interval, alerting, one)| (*id, *interval, &**alerting, one)))
+        pack(
+            "khz_rules_",
+            0,
+            all.iter().map(|(id, interval, alerting, one)| (*id, *interval, &**alerting, one)),
+        )
     }
 
     #[test]
@@ -176,7 +178,7 @@ mod tests {
         let alerting = group.rules[0].alerting().unwrap();
         let many = |count: usize| {
             let rule = |rule| (RuleId { group: 0, rule }, 15_000, &**alerting, &compiled);
-            pack("khz_rules_", (0..count).map(rule))
+            pack("khz_rules_", 0, (0..count).map(rule))
         };
         let channels = many(10_000);
         assert!((10..=CHANNELS_MAX).contains(&channels.len()), "{}", channels.len());

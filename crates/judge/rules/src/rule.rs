@@ -83,6 +83,16 @@ pub struct Alerting {
     pub annotations: Vec<(Arc<str>, Template)>,
 }
 
+impl Alerting {
+    /// How long its alerts are pending, and fire on (ms), on rows that come a little early or late: by so much earlier as is allowed, and
+    /// by half of the interval of its group (ms) at most.
+    pub fn times(&self, tolerance: i64, interval: i64) -> (i64, i64) {
+        let tolerance = tolerance.clamp(0, interval.max(0) / 2);
+        let of = |time: i64| if time > 0 { time.saturating_sub(tolerance).max(1) } else { time };
+        (of(self.hold), of(self.keep_firing))
+    }
+}
+
 /// Where the expression stands.
 #[derive(Clone, Debug)]
 pub(crate) struct ExprPlace {

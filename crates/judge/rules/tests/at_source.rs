@@ -23,6 +23,8 @@ use proptest::prelude::*;
 const BEGIN: i64 = 1_700_000_000_000;
 const NODE: &str = "n1";
 const OTHER: &str = "n2";
+/// Half of the time between two rows (ms).
+const TOLERANCE: i64 = 500;
 const JOB: &str = "khz";
 
 /// What nodes gather.
@@ -78,7 +80,9 @@ fn rows() -> impl Strategy<Value = Vec<RandomRow>> {
     let row = (prop_oneof![8 => 900i64..1_100, 1 => 2_000i64..9_000], readings(), readings(), 1usize..6);
     prop::collection::vec(row, 1..40).prop_map(|rows| {
         let each = |(later, one, two, times): (i64, _, _, usize)| {
-            std::iter::once((later, one, two)).chain(std::iter::repeat_n((1_000, one, two), times - 1))
+            // Rows come a little early or late.
+            let others = (1..times).map(move |at| (if at % 2 == 0 { 998 } else { 1_001 }, one, two));
+            std::iter::once((later, one, two)).chain(others)
         };
         rows.into_iter().flat_map(each).collect()
     })
@@ -191,12 +195,13 @@ proptest! {
                 Placement::AtHub(at) => prop_assert!(false, "{}: {}", one.expr, at.why),
             }
         }
-        let channels = pack("khz_rules_", placed.iter().map(|(id, alerting, compiled)| (*id, group.interval.unwrap(), &**alerting, compiled)));
+        let channels = pack("khz_rules_", TOLERANCE, placed.iter().map(|(id, alerting, compiled)| (*id, group.interval.unwrap(), &**alerting, compiled)));
         let mut nodes: Vec<Node> = channels.into_iter().map(Node::new).collect();
         let count = group.rules.len();
+        let settings = Arc::new(Settings { tolerance: TOLERANCE, ..Settings::default() });
         let (mut hub, mut both) = (
-            Evaluator::new(group.clone(), Arc::new(Settings::default())),
-            Evaluator::new(group.clone(), Arc::new(Settings::default())),
+            Evaluator::new(group.clone(), settings.clone()),
+            Evaluator::new(group.clone(), settings),
         );
         let engine = Engine::new(Limits::default());
         let (mut memory, mut last, mut time) = (Memory::default(), [[false; 4]; 2], BEGIN);

@@ -223,3 +223,38 @@ fn a_link_that_leads_nowhere_is_named_beside_the_errors_of_the_other_files() {
     assert!(matches!(error, RulesError::Refused(_)), "{error}");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn whole_numbers_have_the_bases_of_yaml_and_empty_entries_are_left_out_as_at_prometheus() {
+    let group = |limit: &str| {
+        let text =
+            format!("groups:\n- name: g\n  limit: {limit}\n  rules:\n  -\n  - {{record: a, expr: b}}\n-\n");
+        RuleSet::parse(Path::new("a.yml"), text.as_bytes()).map(|set| {
+            let groups: Vec<_> = set.groups().cloned().collect();
+            assert_eq!((groups.len(), groups[0].rules.len()), (1, 1), "{limit}");
+            (groups[0].limit, set.warnings.to_string())
+        })
+    };
+    // promtool takes and refuses the same.
+    let numbers = [
+        ("0x10", Some(16)),
+        ("0X1f", Some(31)),
+        ("010", Some(8)),
+        ("0o17", Some(15)),
+        ("0b101", Some(5)),
+        ("1_000", Some(1_000)),
+        ("+7", Some(7)),
+        ("0", None),
+        ("-0x10", None),
+        ("08", Some(8)),
+    ];
+    for (limit, number) in numbers {
+        let (got, warnings) = group(limit).unwrap_or_else(|error| panic!("{limit}: {error}"));
+        assert_eq!(got, number, "{limit}");
+        let expected = "a.yml:5:4: warning: an entry of rules is empty; it is left out\na.yml:7:2: warning: an entry of groups is empty; it is left out";
+        assert_eq!(warnings, expected);
+    }
+    for limit in ["0x", "0b2", "++1", "1e", "'7'", "0x1ffffffffffffffff"] {
+        assert!(group(limit).is_err(), "{limit}");
+    }
+}

@@ -12,16 +12,21 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::{of_span, seconds_since};
-use crate::show::table::{Side, Table, json_line, printable, remark};
+use crate::show::table::{Side, Table, cut, fitted, json_line, printable, remark};
 use crate::show::terminal;
+
+/// Letters of a node's or an alert's name that a table shows.
+const NAME_CHARS_MAX: usize = 64;
+/// Letters of what came of a run that a table shows; `--json` has all.
+const TEXT_CHARS_MAX: usize = 300;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-  khz actions list                  what is configured, and what each has done
+  khz actions list                  each configured action, and what it has done
   khz actions list --json           one object a line
 
-An action acts when an alert fires whose rule names it in the annotation
-khz_actions. docs/actions.md says how to configure some.";
+A rule names actions in its annotation khz_actions. When its alert fires, these
+actions run. docs/actions.md says how to configure actions.";
 
 const LOG_EXAMPLES: &str = "\
 Examples:
@@ -35,7 +40,7 @@ const OUTPUT_EXAMPLES: &str = "\
 Examples:
   khz actions output 7              what run 7 printed (see: khz actions log)
 
-Over the network one needs an operator's token or certificate: docs/security.md.";
+Over the network you need an operator's token or certificate: docs/security.md.";
 
 /// `khz actions`.
 #[derive(Debug, Subcommand)]
@@ -195,8 +200,9 @@ fn table_of_actions(actions: &[ActionAnswer], now: Nanos) -> Table {
 
 /// `2m ago for NodeBroken on n3: done`
 fn last(run: &ActionRun, now: Nanos) -> String {
-    let place = if run.node.is_empty() { String::new() } else { format!(" on {}", run.node) };
-    format!("{} ago for {}{place}: {}", ago(&run.began, now), alert(run), outcome(run))
+    let short = |text: &str| cut(text, NAME_CHARS_MAX);
+    let place = if run.node.is_empty() { String::new() } else { format!(" on {}", short(&run.node)) };
+    format!("{} ago for {}{place}: {}", ago(&run.began, now), short(alert(run)), standing(run, now))
 }
 
 fn table_of_runs(runs: &[ActionRun], now: Nanos) -> Table {
@@ -209,17 +215,20 @@ fn table_of_runs(runs: &[ActionRun], now: Nanos) -> Table {
         ("OUTCOME", Side::Left),
         ("WHAT", Side::Left),
     ];
-    let mut table = Table::new(&titles, 6);
-    for run in runs {
+    let mut table = Table::new(&titles, 6).yielding(3);
+    // A label may be as long as its node wants.
+    let nodes = fitted(runs.iter().map(|run| &run.node), NAME_CHARS_MAX);
+    let alerts = fitted(runs.iter().map(alert), NAME_CHARS_MAX);
+    for ((run, node), alert) in runs.iter().zip(nodes).zip(alerts) {
         let output = if run.output { format!(" (khz actions output {})", run.run) } else { String::new() };
         table.row([
             run.run.to_string(),
             ago(&run.began, now),
             run.action.clone(),
-            run.node.clone(),
-            alert(run).to_owned(),
-            outcome(run).to_owned(),
-            format!("{}{output}", run.text),
+            node,
+            alert,
+            standing(run, now),
+            format!("{}{output}", cut(&run.text, TEXT_CHARS_MAX)),
         ]);
     }
     table
@@ -229,8 +238,16 @@ fn alert(run: &ActionRun) -> &str {
     run.alert.get("alertname").map_or("", String::as_str)
 }
 
-fn outcome(run: &ActionRun) -> &str {
-    run.outcome.as_deref().unwrap_or("runs")
+/// What came of it so far: `failed, again in 40s`.
+fn standing(run: &ActionRun, now: Nanos) -> String {
+    let outcome = run.outcome.as_deref().unwrap_or("runs");
+    let left = |again: &String| again.parse().map_or(0.0, |at: f64| at - now.0 as f64 / 1e9);
+    match run.again.as_ref().map(left) {
+        None => outcome.to_owned(),
+        Some(left) if left >= 1.0 => format!("{outcome}, again in {}", of_span(left)),
+        // The hub waits for its rules after a start, or for an action that runs.
+        Some(_) => format!("{outcome}, again soon"),
+    }
 }
 
 fn ago(time: &str, now: Nanos) -> String {
@@ -262,6 +279,7 @@ mod tests {
             outcome: Some("done".to_owned()),
             text: "n3 drains: khz: NodeBroken".to_owned(),
             output: false,
+            again: None,
         };
         let text = table_of_runs(std::slice::from_ref(&run), Nanos::from_secs(160)).render(Some(120));
         let line = text.lines().nth(1).unwrap();
@@ -269,5 +287,17 @@ mod tests {
             assert!(line.contains(word), "{word}: {text}");
         }
         assert_eq!(last(&run, Nanos::from_secs(160)), "1m ago for NodeBroken on n3: done");
+        let failed = |again: &str| {
+            let (outcome, again) = (Some("failed".to_owned()), Some(again.to_owned()));
+            standing(&ActionRun { outcome, again, ..run.clone() }, Nanos::from_secs(160))
+        };
+        assert_eq!(failed("200.000"), "failed, again in 40s");
+        assert_eq!(failed("150.000"), "failed, again soon");
+        // What a node or a program says does not make all lines as wide.
+        let mut long = ActionRun { node: "n".repeat(300), text: "x".repeat(5_000), ..run.clone() };
+        long.alert.insert("alertname".to_owned(), "A".repeat(300));
+        let text = table_of_runs(&[run, long], Nanos::from_secs(160)).render(None);
+        let lines: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+        assert!(lines[1] < 200 && lines[2] < 500, "{lines:?}");
     }
 }

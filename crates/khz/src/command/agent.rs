@@ -12,10 +12,11 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz agent --hub 127.0.0.1:7071    report to a hub on this machine
   khz agent --hub hub1,hub2 --tls-ca ca.pem --tls-cert n7.pem --tls-key n7.key
-                                    to hub1, and to hub2 when hub1 dies or hangs
+                                    report to hub1; if hub1 dies or hangs, to
+                                    hub2
   khz agent --hub hub1 --tls-ca ca.pem --token /etc/khz/token
                                     with a token in place of a certificate
-  khz agent --hub hub1 --insecure   neither";
+  khz agent --hub hub1 --insecure   without TLS and without a proof of its name";
 
 /// `khz agent`.
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::of_span;
-use crate::show::table::{Side, Table, cut, json_line, printable, remark};
+use crate::show::table::{Side, Table, cut, fitted, json_line, remark};
 use crate::show::terminal;
 
 /// Labels that say where an alert is.
@@ -29,8 +29,6 @@ const PLACE_CHARS_MAX: usize = 120;
 const WHY_CHARS_MAX: usize = 200;
 /// Letters of a value in the table.
 const NUMBER_CHARS_MAX: usize = 12;
-/// A name or a place that is longer than it may be does not make the column wider than others need, or than this.
-const CHARS_CUT: usize = 40;
 /// A name and a place have these percentages of a terminal at most, so that there is room for the reason, which is why people look.
 const NAME_PERCENT: usize = 30;
 const PLACE_PERCENT: usize = 25;
@@ -41,11 +39,12 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz alerts                        what fires, and what may fire soon
   khz alerts --firing               what fires
-  khz alerts show NodeDown node7    one with all its texts, and the rows around
+  khz alerts show NodeDown node7    one alert with all its texts, and the rows
+                                    around its beginning
   khz alerts --json                 one object a line
 
-STATE says since when: `firing 5m` fires since five minutes, `pending 2m` is
-true since two, but not yet for as long as its rule says (`for`).
+STATE says for how long: `firing 5m` has fired for five minutes. `pending 2m`
+has been true for two minutes, which is less than `for` of its rule.
 docs/rules.md says how a hub gets rules: khz hub --rules DIR.";
 
 /// `khz alerts`.
@@ -166,7 +165,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
     let mut table = Table::new(&titles, 4);
     let places = places(alerts, chars(PLACE_PERCENT, PLACE_CHARS_MAX));
     let names = alerts.iter().map(|alert| alert.labels.get(ALERT_NAME).map_or("", String::as_str));
-    let names = fitted(names.map(printable).collect(), chars(NAME_PERCENT, NAME_CHARS_MAX));
+    let names = fitted(names, chars(NAME_PERCENT, NAME_CHARS_MAX));
     for ((alert, name), place) in alerts.iter().zip(names).zip(places) {
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
@@ -181,17 +180,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
 /// The places of alerts, each in at most `most` letters.
 fn places(alerts: &[AlertAnswer], most: usize) -> Vec<String> {
     let shared = shared(alerts);
-    fitted(alerts.iter().map(|alert| printable(&place(alert, &shared))).collect(), most)
-}
-
-/// Texts of a column, each in at most `most` letters. One that is longer is cut to what others need.
-fn fitted(mut texts: Vec<String>, most: usize) -> Vec<String> {
-    let sizes = texts.iter().map(|text| text.chars().count()).filter(|size| *size <= most);
-    let room = sizes.max().unwrap_or(0).max(CHARS_CUT.min(most));
-    for text in texts.iter_mut().filter(|text| text.chars().count() > most) {
-        *text = cut(text, room);
-    }
-    texts
+    fitted(alerts.iter().map(|alert| place(alert, &shared)), most)
 }
 
 /// The labels that all of several alerts have alike.
@@ -220,7 +209,8 @@ fn done(run: &ActionRun) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
     let outcome = run.outcome.as_deref().unwrap_or("runs");
     let output = if run.output { format!(", khz actions output {number}") } else { String::new() };
-    format!("{action}: {outcome}{colon}{text} (run {number}{output})")
+    let again = if run.again.is_some() { ", another attempt is due" } else { "" };
+    format!("{action}: {outcome}{colon}{} (run {number}{again}{output})", cut(text, WHY_CHARS_MAX))
 }
 
 /// What an alert does, and for how long: `firing 5m` does not count the time in which it was pending.
@@ -305,6 +295,7 @@ pub(crate) mod tests {
             outcome: Some(outcome.to_owned()),
             text: "exit code 0".to_owned(),
             output: true,
+            again: None,
         }
     }
 
@@ -368,7 +359,7 @@ pub(crate) mod tests {
         assert!(text.lines().all(|line| line.chars().count() < 350), "{text}");
         // A row without long texts is as short as it is without the other one.
         let places = places(&all, PLACE_CHARS_MAX);
-        assert_eq!(places[0].chars().count(), CHARS_CUT, "{places:?}");
+        assert_eq!(places[0].chars().count(), crate::show::table::CHARS_CUT, "{places:?}");
         assert_eq!(places[1], "instance=n1 device=sda");
     }
 

@@ -23,7 +23,7 @@ use crate::show::table::printable;
 /// Examples for `khz config --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz config                                what holds here, and why
+  khz config                                each value, and where it comes from
   KHZ_WINDOW=1ms khz config --rate-max 500Hz
   khz config > khz.toml                     a file to start from";
 

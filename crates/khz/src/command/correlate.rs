@@ -21,12 +21,12 @@ Examples:
           --match 'node*:pressure.*'
   khz correlate run.khzt --with node2:load.1m --json
 
-The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
-from 0; a positive lag means that the series follows the one given with --with.
+COEFFICIENT is Pearson's, between -1 and 1, at the lag where it is furthest from
+0. A positive lag means that the series follows the one given with --with.
 AT ONCE is the coefficient at lag 0. PAIRS is the number of pairs of samples
-from which the coefficient was computed. Counters are rates. Coefficients of few
-pairs, and the best of thousands of series, are large by chance: look at
---max-lag and PAIRS before you believe them.";
+from which the coefficient was computed. Counters are compared as rates. If
+there are few pairs, or thousands of series, some coefficients are large by
+chance: check --max-lag and PAIRS before you believe them.";
 
 /// `khz correlate`.
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use crate::config::health::Unknown;
 use crate::config::plan::RingDir;
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::quantities::of_value;
+use crate::show::quantities::{of_span, of_value};
 use crate::show::table::{json_line, printable, remark};
 
 /// Reasons that the line has: Slurm keeps few bytes, and a condition may mean hundreds of series.
@@ -27,16 +27,17 @@ const REASONS_MAX: usize = 8;
 /// Examples for `khz health --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz health                        as [health] in khz.toml says
+  khz health                        the conditions of [health] in khz.toml
   khz health 'mem.available > 256MiB' 'load.1m < 500'
                                     these conditions, all of which must be true
-  khz health --on-unhealthy out     has [actions.out] drain this node
+  khz health --on-unhealthy out     if it is unhealthy, [actions.out] drains
+                                    this node
   khz health --json                 one object, for programs
 
 In slurm.conf: HealthCheckProgram=/usr/bin/khz-health, a script with the line
 'exec khz health --on-unhealthy out'. docs/actions.md says more.
 
-Exit codes: 0 healthy, 1 unhealthy, 2 wrong usage, 3 nobody knows (no agent, no
+Exit codes: 0 healthy, 1 unhealthy, 2 wrong usage, 3 not known (no agent, no
 such series, values too old).";
 
 /// `khz health`.
@@ -270,6 +271,7 @@ fn judge(
         .get(slot as usize)
         .map(|slot| (slot.name.clone(), slot.unit.clone()))
         .unwrap_or_default();
+    let name = (plain(&name.0, page), name.1);
     let mut unknown = |why: String| found.unknown.push(format!("{}: {}: {why}", condition.text, name.0));
     let latest = match page.read(slot) {
         Ok(Some(latest)) => latest,
@@ -278,7 +280,8 @@ fn judge(
     };
     let age = now.since(latest.stamp.boot);
     if age > age_max {
-        return unknown(format!("its value is {} s old", age.0 / 1_000_000_000));
+        let span = |age: Nanos| of_span(age.0 as f64 / 1e9);
+        return unknown(format!("its value is {} old, and may be {} old", span(age), span(age_max)));
     }
     let number = match latest.format.value_or_why(latest.reading) {
         Ok(khz_model::Value::Number(number)) => number,
@@ -290,6 +293,22 @@ fn judge(
     match condition.holds(number.to_f64()) {
         true => found.right.push(text),
         false => found.wrong.push(format!("{text} (must be {})", condition.text)),
+    }
+}
+
+/// A series as people name it: `fs.read_only[/]`. Labels are there only if several series have that name.
+fn plain(name: &str, page: &mut Page) -> String {
+    let short = |name: &str| {
+        let series = SeriesName::parse(name).ok()?;
+        let instance = series.instance.as_ref()?;
+        Some(format!("{}[{}]", series.metric, instance.primary()?))
+    };
+    let Some(of_name) = short(name) else { return name.to_owned() };
+    let metric = name.split('[').next().unwrap_or_default();
+    let alike = page.names().iter().filter(|slot| slot.name.starts_with(metric));
+    match alike.filter(|slot| short(&slot.name).as_deref() == Some(&*of_name)).count() {
+        1 => khz_model::printable::printable(&of_name).into_owned(),
+        _ => name.to_owned(),
     }
 }
 

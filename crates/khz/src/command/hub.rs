@@ -18,7 +18,7 @@ Examples:
   khz hub --link-listen 0.0.0.0:7071 --insecure
                                     every node that reaches the port is
                                     accepted
-  khz hub --history 0MiB            keep the present only
+  khz hub --history 0MiB            keep only the latest values in memory
   khz hub --rrd /var/lib/khz/rrd --rrd-match 'load.*,mem.free,net.*_bytes'
                                     record these into .rrd files, in MRTG's
                                     layout";

@@ -35,7 +35,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz publish queue=17              job.queue is 17 for the next 30 s
   khz publish 'queue[worker3]=17' --help-text 'Tasks that wait'
-                                    one of several, and what it means
+                                    with an instance, and a help text
   khz publish 'queue[worker3,rank=1,gpu=0]=17' drift=-0.25
                                     with labels; below zero
   khz publish loss=2.5e-7 --type float
@@ -44,7 +44,7 @@ Examples:
                                     again and again, until Ctrl-C
   my-job | khz publish -            a line for each number: latency=0.0125
                                     unit=seconds
-  khz watch 'job.*'                 what has come, here or from anywhere";
+  khz watch 'job.*'                 shows the published numbers";
 
 /// `khz publish`.
 #[derive(Clone, Debug, Args)]

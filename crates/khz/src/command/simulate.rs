@@ -27,17 +27,17 @@ Examples:
   khz simulate --nodes 16 --workload compile    sixteen nodes that compile
   khz simulate --nodes 8 --rate 1 --faults faults.toml
                                                 with faults, as below
-  khz nodes --server http://127.0.0.1:7070      what the hub makes of it
+  khz nodes --server http://127.0.0.1:7070      the nodes as the hub sees them
 
 The nodes are called node1, node2 and so on, with as many digits as the last one
-has: node0001 of thousands. Each has a connection of its own and
-speaks as an agent does: it connects again when the hub was away, and fills the
-gap out of its ring. Rows are played from recordings of real machines; --seed
-decides which node plays which recording from which moment on, how long it is up
-and how much memory it has. The same seed plays the same rows.
+has: if there are thousands, the first is node0001. Each node has its own
+connection, as an agent has: when the hub was away, it connects again and sends
+the missing rows. Nodes play recordings of real machines. --seed decides which
+node plays which recording from which moment on, how long it is up and how much
+memory it has. With the same seed, the nodes have the same rows again.
 
 Nodes may have faults (--faults FILE): their numbers change as those of real
-nodes would. docs/simulate.md has the whole of it. A file has tables like this:
+nodes would. docs/simulate.md says more. A file has tables like this:
 
   [[fault]]
   kind = \"leak\"            # leak, dying-disk, throttled-core, flapping-link,
@@ -47,7 +47,7 @@ nodes would. docs/simulate.md has the whole of it. A file has tables like this:
   lasts = \"2h\"             # from the begin to the end
   strength = 0.5           # above 0, at most 1; without it: 1
   end = \"down\"             # heals, stays, or down: the node falls silent
-  back = \"5m\"              # it is back so long after it went down
+  back = \"5m\"              # this time after it went down, the node is back
 
 Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
 acknowledged, or the hub accepted no node, 2 wrong usage.";

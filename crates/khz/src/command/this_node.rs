@@ -12,7 +12,7 @@ use khz_model::{
 };
 
 use crate::config::Plan;
-use crate::role::gatherer::{start_reader, wait_for};
+use crate::role::gatherer::{start_patient_reader, start_reader, wait_for};
 use crate::show::outcome::{Failure, sentence};
 
 /// Rows are fetched at most this often: a terminal shows no more than sixty pictures a second.
@@ -25,7 +25,7 @@ pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Piece>>, Failure>>;
 
 /// The latest readings, gathered now.
 pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
-    let agent = start_reader(plan)?;
+    let agent = start_patient_reader(plan)?;
     let answer = wait_for(agent.query().latest(patterns, Nanos(0)))?;
     let misses = misses(&agent, plan, patterns)?;
     agent.stop();

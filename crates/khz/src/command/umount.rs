@@ -13,8 +13,8 @@ Examples:
   khz umount /cluster
   khz umount /dev/shm/khz           ends the `khz mount --shm` that keeps it
 
-It works while programs have files open in it, where plain umount says that it
-is busy; while the hub is away; and after the mount's process was killed.";
+It also works while programs have files open in the tree (plain umount fails
+then), while the hub is away, and after the mount's process was killed.";
 
 /// `khz umount`.
 #[derive(Debug, Args)]

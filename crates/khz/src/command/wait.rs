@@ -28,19 +28,20 @@ Examples:
   khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s
                                     on node3, both for ten seconds
   khz wait 'n[1-8]:net.rx_bytes[eth0] > 100MB/s' --rate 10Hz
-                                    on any of these, looked at ten times a second
+                                    on any of these, checked ten times a second
   khz wait 'disk.io_time[sda] > 90%' --timeout 5m && echo busy
   khz wait 'pressure.io.some.avg10 > 20%' --json
                                     the row as an object, for programs
   khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'
-                                    the whole language (docs/plan.md)
+                                    an expression in PromQL (docs/plan.md)
 
-A condition is SERIES < VALUE, or several with 'and', in khz's own names (`khz
-catalog` lists them) and units: 1GiB, 10ms, 5%, 2GHz, 100MB/s. A value with /s is
-compared with the rate of a counter. Comparisons: < <= > >= == !=.
+A condition is SERIES < VALUE, or several such parts with 'and'. Series have
+khz's own names (`khz catalog` lists them). Values have units: 1GiB, 10ms, 5%,
+2GHz, 100MB/s. If a value has /s, khz compares it with the rate of a counter.
+Comparisons: < <= > >= == !=.
 
-Exit codes: 0 it is true, 1 it did not come true in time (--timeout) or nobody
-can judge it, 2 wrong usage.";
+Exit codes: 0 the condition is true, 1 it did not become true in time
+(--timeout) or nobody can judge it, 2 wrong usage.";
 
 /// `khz wait`.
 #[derive(Debug, Args)]

@@ -95,7 +95,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "failback_after",
         shape: Shape::Text("DURATION"),
         default: "5m",
-        help: "How long a preferred hub must answer without a failure before the agent goes back to it. Each agent adds a random time of up to half of this, so that they do not all come at once. 0s: it never goes back",
+        help: "How long a preferred hub must answer without a failure before the agent goes back to it. Each agent adds a random time of up to half of this, so that not all agents come back at once. 0s: it never goes back",
         scope: scope::AGENT,
     },
     Setting {
@@ -116,7 +116,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "nodes",
         shape: Shape::Text("HOSTLIST"),
         default: "",
-        help: "The nodes that should exist: node[001-500],login[1-2]. One that was never seen is shown as missing",
+        help: "The nodes that should exist: node[001-500],login[1-2]. If a hub has never seen one of them, it shows the node as missing",
         scope: scope::HUB,
     },
     Setting {
@@ -144,7 +144,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "keep",
         shape: Shape::Text("SIZE"),
         default: "20GiB",
-        help: "How large the store may become: 64MiB or more. Beyond it the oldest hours are removed",
+        help: "How large the store may become: 64MiB or more. If the store is full, the oldest hours are removed",
         scope: scope::HUB | scope::ALONE | scope::STORE,
     },
     Setting {
@@ -158,21 +158,21 @@ pub const SETTINGS: &[Setting] = &[
         key: "store_minute",
         shape: Shape::Text("DURATION"),
         default: "90d",
-        help: "The same for summaries of a minute. In the file: minute below [store]",
+        help: "How long the store keeps summaries of a minute, if --keep has room for them. In the file: minute below [store]",
         scope: scope::HUB | scope::ALONE | scope::STORE,
     },
     Setting {
         key: "store_hour",
         shape: Shape::Text("DURATION"),
         default: "10y",
-        help: "The same for summaries of an hour. In the file: hour below [store]",
+        help: "How long the store keeps summaries of an hour, if --keep has room for them. In the file: hour below [store]",
         scope: scope::HUB | scope::ALONE | scope::STORE,
     },
     Setting {
         key: "answers_max",
         shape: Shape::Text("SIZE"),
         default: "64MiB",
-        help: "Memory for HTTP answers that clients have not taken yet, all together; beyond it requests get 503",
+        help: "Memory for HTTP answers that clients have not taken yet, all together. If it is full, requests get 503",
         scope: scope::DAEMONS,
     },
     Setting {
@@ -186,7 +186,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "rrd_match",
         shape: Shape::Patterns("PATTERN,..."),
         default: "*",
-        help: "Which series to record into .rrd files. Separate patterns by ';'. A comma separates them too, but not within a hostlist: n1,n[3-5]:load.1m",
+        help: "Which series to record into .rrd files. Separate patterns by ';'. A comma also separates patterns, but not within a hostlist: n1,n[3-5]:load.1m",
         scope: scope::HUB,
     },
     Setting {
@@ -214,14 +214,14 @@ pub const SETTINGS: &[Setting] = &[
         key: "rules_interval",
         shape: Shape::Text("TIME"),
         default: "15s",
-        help: "How often a group of rules is evaluated that does not say so itself",
+        help: "How often the hub evaluates a group of rules that has no interval of its own",
         scope: scope::HUB,
     },
     Setting {
         key: "rules_rate",
         shape: Shape::Text("RATE"),
         default: "1Hz",
-        help: "How often nodes judge the rules that they can judge by themselves; 10Hz finds what lasts for 100 ms",
+        help: "How often nodes judge the rules that they can judge by themselves. At 10Hz they find what lasts for 100 ms",
         scope: scope::HUB,
     },
     Setting {
@@ -242,7 +242,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "insecure",
         shape: Shape::Switch,
         default: "false",
-        help: "Open doors to other machines without TLS. Everybody who reaches them may read, the traffic is not encrypted, and without cluster_key or tls_ca every node name is believed",
+        help: "Open doors to other machines without TLS. Everybody who reaches them may read. The traffic is not encrypted. Without cluster_key or tls_ca, every node name is believed",
         scope: scope::DAEMONS,
     },
     Setting {
@@ -263,7 +263,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "tls_ca",
         shape: Shape::Text("FILE"),
         default: "",
-        help: "The CA (PEM) whose certificates are accepted, of servers and of clients",
+        help: "The CA (PEM). Certificates of servers and of clients are accepted if this CA has signed them",
         scope: scope::ALL,
     },
     Setting {
@@ -354,14 +354,14 @@ pub const SETTINGS: &[Setting] = &[
         key: "cpu_max",
         shape: Shape::Text("PERCENT"),
         default: "10%",
-        help: "Share of one core that gathering may take; beyond it fast lanes run slower",
+        help: "Share of one core that gathering may take. If it takes more, fast lanes run slower",
         scope: scope::GATHERERS,
     },
     Setting {
         key: "handlers",
         shape: Shape::Text("none|plans"),
         default: "plans",
-        help: "What channels may ask of this node: nothing, or to compute expressions and conditions",
+        help: "What channels may ask of this node. none: nothing; plans: to compute expressions and conditions",
         scope: scope::GATHERERS,
     },
     Setting {

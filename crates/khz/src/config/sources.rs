@@ -44,9 +44,12 @@ impl Sources {
         let usual = SurveySettings::default();
         let of = |name: &str| self.choices.iter().find(|choice| choice.name == name);
         SurveySettings {
-            text_files: of(textfile::FILE.name).and_then(|own| own.path.clone()).unwrap_or(usual.text_files),
+            text_files: of(textfile::FILE.name)
+                .and_then(|own| own.path.clone())
+                .unwrap_or_else(|| usual.text_files.clone()),
             places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
             known: self.known.clone(),
+            ..usual
         }
     }
 }
@@ -166,6 +169,9 @@ fn divisor(text: &str) -> Result<u8, String> {
 fn folder(source: &str, text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match (source == textfile::FILE.name, path.is_absolute()) {
+        (true, true) if text.contains('*') => {
+            Err(format!("'{text}' has a `*`: there is one folder, and its name is written out"))
+        }
         (true, true) => Ok(path),
         (true, false) => Err(format!("'{text}' is no absolute path, such as /var/lib/node_exporter")),
         (false, _) => {
@@ -310,6 +316,10 @@ mod tests {
             (
                 "[sources.textfile]\npath = \"numbers\"\n",
                 "'numbers' is no absolute path, such as /var/lib/node_exporter",
+            ),
+            (
+                "[sources.textfile]\npath = \"/srv/*/numbers\"\n",
+                "'/srv/*/numbers' has a `*`: there is one folder, and its name is written out",
             ),
             (
                 "[sources.stat]\npath = \"/proc\"\n",

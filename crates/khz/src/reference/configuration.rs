@@ -7,25 +7,38 @@ const TOP: &str = "# Configuration
 
 <!-- Made by `cargo xtask reference` from crates/khz/src/config/settings.rs. -->
 
-Each setting can be given in four places. A later one wins:
+This page is for people who set up khz. You can give each setting in four places. If several places have it, the last one of this list wins:
 
 1. the default;
-2. the file: `~/.config/khz/khz.toml`, else `/etc/khz/khz.toml`, or the one that `--config FILE` names;
+2. the file `khz.toml`;
 3. the environment: `KHZ_LISTEN=...`;
 4. the flag: `--listen ...`.
 
-Write numbers with their units: `\"5s\"`, `\"64MiB\"`, `\"100Hz\"`. A key that khz does not know is an error, with the line and the key that you may have meant. `khz config` prints
-every setting, and where its value came from, as a file that can be edited. It prints the settings that a khz started here now would have, and does not ask a running one. It prints no token: if `KHZ_TOKEN` has one, `token` is empty, and a comment says so. A process reads its settings once, when it starts; a change needs a restart. Only certificates and their keys, rule files and files with secrets of receivers are read
-again while it runs ([security.md](security.md)).
+khz reads one file, the first of this list that applies. It never merges two files. The file may have at most 1 MiB.
+
+1. The file that `--config FILE` names.
+2. The file that the variable `KHZ_CONFIG` names. If a file that you name is missing, khz does not start.
+3. `$XDG_CONFIG_HOME/khz/khz.toml`, if it exists. If the variable is not set, this is `~/.config/khz/khz.toml`.
+4. `/etc/khz/khz.toml`, if it exists.
+
+Rules for values:
+
+- Write numbers with their units: `\"5s\"`, `\"64MiB\"`, `\"100Hz\"`. A rate may be a bare number: `rate_max = 1000` is 1,000 Hz. 0 needs no unit. Other times and sizes without a unit are errors.
+- `MiB` is 1,048,576 bytes, and so is `M`. `MB` is 1,000,000 bytes.
+- If khz does not know a key, this is an error. The error has the line, and the key that you may have meant.
+
+`khz config` prints every setting, and where its value came from. You can edit what it prints, and use it as a file. It prints the settings that a khz would have if it started here now. It does not ask a running khz. It prints no token: if `KHZ_TOKEN` has one, `token` is empty, and a comment says so.
+
+A process reads its settings once, when it starts. A change needs a restart. While a process runs, it reads only these again: certificates and their keys, rule files, and files with secrets of receivers ([security.md](security.md)).
 
 ```toml
 {listen}
 {local_rate}            # kept in memory for the page's history
 {rate_max}          # the most a reader may ask for
-{cpu_max}             # of one core; beyond it fast lanes slow down, and say so
+{cpu_max}             # of one core; if gathering takes more, fast lanes slow down, and say so
 
 [sources.stat]
-rate   = \"100Hz\"               # a rate of its own, also below the base rate, or where the kernel updates the source less often
+rate   = \"100Hz\"               # exactly this rate, even if it is below base_rate, or above the rate at which the kernel updates the source
 budget = \"2%\"                  # of one core; if the source costs more, khz reads it less often, and says so
 enabled = true
 
@@ -36,27 +49,33 @@ places = 50                      # at most 50 of each kind, instead of 20
 path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter
 ```
 
-A table with a `path` and a name that no source of khz has describes a source of your own ([sources.md](sources.md#a-source-of-your-own)).
+A table `[sources.NAME]` may describe a source of your own. Then it has a `path`, and its name is none of khz's own sources ([sources.md](sources.md#a-source-of-your-own)).
 
-The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries
-in PromQL, in a table `[engine]` ([scale.md](scale.md#let-a-hub-ask-such-an-engine)). Tables `[[rules_peer]]` name other hubs
-with the same rules ([rules.md](rules.md#two-hubs)). Tables below `[notify]` say who is notified of alerts ([notify.md](notify.md)),
-tables `[actions.NAME]` what is done about them, and `[health]` what `khz health` looks at ([actions.md](actions.md)).
+The file may also have these tables:
 
-A hub may have sinks, which channels name with `to` ([channels.md](channels.md#sinks)):
+| table | has |
+|---|---|
+| `[[remote_write]]` | a receiver of remote write ([remote.md](remote.md)) |
+| `[engine]` | another engine that answers queries in PromQL ([scale.md](scale.md#let-a-hub-ask-such-an-engine)) |
+| `[[rules_peer]]` | another hub with the same rules ([rules.md](rules.md#two-hubs)) |
+| tables below `[notify]` | who is notified of alerts ([notify.md](notify.md)) |
+| `[actions.NAME]` | what khz does about alerts ([actions.md](actions.md)) |
+| `[health]` | what `khz health` checks ([actions.md](actions.md)) |
+
+A hub may have sinks. A sink is a directory that gets the rows of channels. A channel names it with `to` ([channels.md](channels.md#sinks)):
 
 ```toml
 [sinks.hot]
 rrd    = \"/var/lib/khz/rrd-hot\"              # a directory of .rrd files, DIR/NODE/SERIES.rrd
-layout = [\"10\", \"AVERAGE:0.5:1:8640\"]       # step and archives, as rrd_layout; MRTG's without it
+layout = [\"10\", \"AVERAGE:0.5:1:8640\"]       # step and archives, as in rrd_layout; without this line, MRTG's layout
 
 [sinks.seen]
 record = \"/var/lib/khz/seen\"                 # a directory of recordings, DIR/CHANNEL-START.NNNN.khzt
-rotate = \"64MiB\"                             # a file, about
-size   = \"1GiB\"                              # all files of a channel: the oldest goes
+rotate = \"64MiB\"                             # a file has about this size
+size   = \"1GiB\"                              # limit for all files of a channel; the oldest file goes first
 ```
 
-The page shows groups of nodes, which a hub's file may name, each with a [hostlist](names.md). A node may be in several:
+A hub's file may name groups of nodes, each with a [hostlist](names.md). The page shows these groups. A node may be in several groups:
 
 ```toml
 [groups]
@@ -65,7 +84,9 @@ rack2 = \"node[033-064]\"
 gpu   = \"gpu*\"
 ```
 
-`khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every
+`khz check` names the sources.
+
+In the table below, the column \"for\" says which commands take a setting as a flag. `khz` is khz without a command. `readers` are the commands that read, such as `get`, `watch` and `nodes`. `store` is `khz store`. The file may have every
 setting on every machine.
 
 ";

@@ -11,7 +11,7 @@ const TOP: &str = "# The HTTP interface
 ";
 
 const BOTTOM: &str = "
-Schemas of the answers, and the events of streams, are in [openapi.json](openapi.json), which every khz serves at `/khz/v1/openapi.json`. Values are decimal strings, so that 64-bit counters
+[openapi.json](openapi.json) has the schemas of the answers, and the events of streams. Every khz serves this file at `/khz/v1/openapi.json`. Values are decimal strings, so that 64-bit counters
 stay exact. Times are seconds since 1970, with nanoseconds.
 ";
 
@@ -48,7 +48,7 @@ pub fn page(description: &str) -> String {
         text.push_str(&format!("Status: {}.\n", statuses(operation).join(", ")));
     }
     text.push_str("\n## Status codes\n\n");
-    text.push_str(&table(["status", "means"], meanings(&api, &operations)));
+    text.push_str(&table(["status", "meaning"], meanings(&api, &operations)));
     text + BOTTOM
 }
 

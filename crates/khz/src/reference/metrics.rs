@@ -8,7 +8,7 @@ use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 use super::{code, table};
 use crate::role::hub::judge;
 use crate::role::hub::recorder::LostRows;
-use crate::role::{actions, gatherer, notify, remote_write, store};
+use crate::role::{actions, gatherer, notify, remote_write, state_dir, store};
 
 const TOP: &str = "# Metrics
 
@@ -77,6 +77,7 @@ fn of_hub() -> Vec<Arc<Metric>> {
         .telling_each(notify::example())
         .telling_each(actions::example())
         .telling(vec![(actions::unknown(), Arc::default())])
+        .telling(vec![state_dir::renewed()])
         .own()
         .unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()

@@ -9,14 +9,14 @@ const TOP: &str = "# How often each source is read
 
 <!-- Made by `cargo xtask reference` from the sources. -->
 
-This page says how often khz reads each source while nobody asks for more.
+For users who want to know how often khz reads each source while nobody asks for more. A *source* is one thing that khz reads, such as a file of the kernel ([sources.md](sources.md)).
 
-- Once a second a node makes a row of all sources (its base lane, `base_rate`), and sends it to the hub.
-- Ten times a second it makes a row of the sources that change faster (its local lane, `local_rate`). These rows stay in its ring.
-- No source is read more often than the kernel updates it, unless somebody wants exactly that: `rate` of `[sources.NAME]`, or `exact` of a channel or a stream.
-- A reader gets its own rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
-- `[sources.NAME]` in the configuration gives a source a rate or a budget of its own, or switches it off ([configuration.md](configuration.md)).
-- A source that costs more than its budget is read less often, and the log says so. The budget is 5 % of a core for a file, 1 % for a survey, 0.3 % for processes. `khz check` says what each source costs on this machine.
+- Once a second, a node makes a row of all sources (its *base lane*, `base_rate`), and sends the row to the hub.
+- Ten times a second, a node makes a row of the sources that change faster (its *local lane*, `local_rate`). These rows stay in the node's memory.
+- khz reads no source more often than the kernel updates it. There are two exceptions: `rate` of `[sources.NAME]`, and `exact` of a channel or a stream.
+- A reader may ask for another rate, up to `rate_max`: `khz watch cpu.all.user --rate 1000`.
+- `[sources.NAME]` in the configuration gives a source its own rate or budget, or switches it off ([configuration.md](configuration.md)).
+- If a source costs more than its budget, khz reads it less often, and the log says so. The budget is 5 % of a core for a file, 1 % for a survey, 0.3 % for processes. `khz check` says what each source costs on this machine.
 
 ";
 

@@ -135,6 +135,7 @@ fn run(run: &Run) -> Value {
         "outcome": run.outcome.map(khz_actions::Outcome::word),
         "text": run.text,
         "output": run.has_output,
+        "again": run.again.map(seconds_text),
     })
 }
 

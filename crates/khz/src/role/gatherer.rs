@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use khz_gather::{Agent, JobDoor, Placement, RingSize, SourcePlan, Tally};
+use khz_gather::{Agent, JobDoor, Placement, RingSize, SURVEYS_PATIENCE, SourcePlan, Tally};
 use khz_model::{ByteSize, Metric, Pattern, Rate, Series};
 
 use crate::config::plan::RingDir;
@@ -55,6 +55,14 @@ pub fn start(
         .map_err(|error| Failure::usage(sentence(&error)))
 }
 
+/// A gatherer for a command that reads once: it begins when each text is there, or is known to be stuck.
+pub fn start_patient_reader(plan: &Plan) -> Result<Agent, Failure> {
+    let plan = alone(plan, READER_RING);
+    let mut gather = gather_plan(&plan);
+    gather.survey.first_wait = SURVEYS_PATIENCE;
+    Agent::start(gather).map_err(|error| Failure::usage(sentence(&error)))
+}
+
 /// A gatherer for a command that reads: no files, no placement.
 pub fn start_reader(plan: &Plan) -> Result<Agent, Failure> {
     start_alone(plan, READER_RING)
@@ -66,8 +74,11 @@ pub fn start_recorder(plan: &Plan) -> Result<Agent, Failure> {
 }
 
 fn start_alone(plan: &Plan, ring: RingSize) -> Result<Agent, Failure> {
-    let plan = Plan { ring, ring_dir: RingDir::Nowhere, placement: Placement::default(), ..plan.clone() };
-    start(&plan, Vec::new(), None)
+    start(&alone(plan, ring), Vec::new(), None)
+}
+
+fn alone(plan: &Plan, ring: RingSize) -> Plan {
+    Plan { ring, ring_dir: RingDir::Nowhere, placement: Placement::default(), ..plan.clone() }
 }
 
 /// What the plan means to the gatherer.

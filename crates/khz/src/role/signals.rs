@@ -1,8 +1,9 @@
-//! Ctrl-C and SIGTERM: how a process learns that it has to end.
+//! Ctrl-C, SIGTERM and SIGHUP: how a process learns that it has to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::show::outcome::Failure;
@@ -37,38 +38,76 @@ pub async fn hangup() {
 pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    on_signals(1, move || flag.store(true, Ordering::Relaxed))?;
+    on_signals(1, false, move |_| flag.store(true, Ordering::Relaxed))?;
     Ok(stop)
 }
 
-/// Counts signals. The one after `most` of them ends the program at once.
-pub fn count_signals(most: u32) -> Result<Arc<AtomicU32>, Failure> {
+/// Counts signals, SIGHUP among them, and calls `then` at each. The one after `most` of them ends the program at once.
+pub fn count_signals(most: u32, then: impl Fn(Signal) + Send + 'static) -> Result<Arc<AtomicU32>, Failure> {
     let count = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&count);
-    on_signals(most, move || {
+    on_signals(most, !is_hangup_ignored(), move |signal| {
+        then(signal);
         counted.fetch_add(1, Ordering::Relaxed);
     })?;
     Ok(count)
 }
 
+/// True if this process was started so that it outlives its terminal (`nohup`).
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored(&status, Signal::HUP)
+}
+
+/// True if the text of `/proc/PID/status` says so.
+fn is_ignored(status: &str, signal: Signal) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    bits >> (signal.as_raw() - 1) & 1 == 1
+}
+
 /// Calls `then` at each of the first `most` signals. The next one ends the program at once.
-fn on_signals(most: u32, mut then: impl FnMut() + Send + 'static) -> Result<(), Failure> {
+fn on_signals(
+    most: u32,
+    with_hangup: bool,
+    mut then: impl FnMut(Signal) + Send + 'static,
+) -> Result<(), Failure> {
     let runtime = runtime()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             let kinds = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
             let (Ok(mut interrupt), Ok(mut terminate)) = kinds else { return };
+            let mut hangups = with_hangup.then(|| signal(SignalKind::hangup()).ok()).flatten();
+            let mut hangup = async || match &mut hangups {
+                Some(hangups) => _ = hangups.recv().await,
+                None => std::future::pending().await,
+            };
             for number in 0.. {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
+                let signal = tokio::select! {
+                    _ = interrupt.recv() => Signal::INT,
+                    _ = terminate.recv() => Signal::TERM,
+                    () = hangup() => Signal::HUP,
+                };
                 if number == most {
                     std::process::exit(1);
                 }
-                then();
+                then(signal);
             }
         });
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ignores_a_signal_is_known_from_its_status() {
+        let status = |bits: &str| format!("Name:\tkhz\nSigBlk:\t0000000000000001\nSigIgn:\t{bits}\n");
+        for (bits, is_it) in [("0000000000000001", true), ("0000000000001000", false), ("x", false)] {
+            assert_eq!(is_ignored(&status(bits), Signal::HUP), is_it, "{bits}");
+        }
+        assert!(is_ignored(&status("0000000000004000"), Signal::TERM) && !is_ignored("", Signal::HUP));
+    }
 }

@@ -1,6 +1,11 @@
 //! The state directory of a hub, for what it keeps there. Without one the hub goes on.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use khz_model::Metric;
+use khz_model::metric::{Kind, Unit};
 
 use crate::config::{Plan, places};
 
@@ -11,4 +16,14 @@ pub fn find(plan: &Plan, consequence: &str) -> Option<PathBuf> {
         tracing::warn!("{consequence}: neither HOME nor XDG_STATE_HOME says where; use --state-dir");
         None
     })
+}
+
+/// How many of its files were written again, as a metric.
+pub fn renewed() -> (Metric, Arc<AtomicU64>) {
+    let metric = Metric {
+        help: "Files of the state directory that were written again, because somebody had removed or replaced them or the directory."
+            .into(),
+        ..Metric::plain("khz.state.renewed", "khz_state_renewed_total", Kind::Counter, Unit::Count)
+    };
+    (metric, khz_state::renewed())
 }

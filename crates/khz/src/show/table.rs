@@ -39,6 +39,8 @@ enum Row {
 const GAP: usize = 2;
 /// The elastic column is not cut to less: less is not readable.
 const ELASTIC_MIN: usize = 8;
+/// A name or a place that is longer than it may be does not make the column wider than others need, or than this.
+pub const CHARS_CUT: usize = 40;
 /// Nor is the other one: names are told apart by their beginnings.
 const YIELDING_MIN: usize = 16;
 
@@ -160,6 +162,17 @@ pub fn cut(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+}
+
+/// Texts of a column, printable, each in at most `most` letters. One that is longer is cut to what others need, but not below [`CHARS_CUT`].
+pub fn fitted(texts: impl Iterator<Item = impl AsRef<str>>, most: usize) -> Vec<String> {
+    let mut texts: Vec<String> = texts.map(|text| printable(text.as_ref())).collect();
+    let sizes = texts.iter().map(|text| text.chars().count()).filter(|size| *size <= most);
+    let room = sizes.max().unwrap_or(0).max(CHARS_CUT.min(most));
+    for text in texts.iter_mut().filter(|text| text.chars().count() > most) {
+        *text = cut(text, room);
+    }
+    texts
 }
 
 /// `text` in lines of at most `width` characters, broken at blanks where there are any. At least one line.

@@ -52,6 +52,46 @@ fn a_program_is_recorded_and_its_exit_code_is_ours() {
 }
 
 #[test]
+fn signals_go_on_to_the_program_and_its_recording_ends_whole() {
+    let folder = folder("signals");
+    for (signal, number) in [("INT", 5), ("TERM", 6), ("HUP", 7)] {
+        let (path, ready) = (folder.join(format!("{signal}.khzt")), folder.join(format!("{signal}.ready")));
+        let script = format!(
+            "trap 'exit 5' INT; trap 'exit 6' TERM; trap 'exit 7' HUP; sleep 0.3; : > {}; while :; do sleep 0.05; done",
+            word(&ready)
+        );
+        let inner = khz(&["record", "--direct", "--rate", "10", "mem.free", "-o", word(&path), "--"]);
+        // Without a terminal, from which Ctrl-C would come to both.
+        let mut command = Command::new("setsid");
+        command.arg(inner.get_program()).args(inner.get_args()).args(["sh", "-c", &script]);
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let recording = crate::process::Ended::start_silent(&mut command);
+        crate::process::until(Duration::from_secs(60), "the program runs", || ready.exists());
+        assert_eq!(recording.end_by(signal), Some(number), "{signal}");
+        assert!(!rows(&path).is_empty(), "{signal}");
+        let output = run(&["export", word(&path), "--json"]);
+        assert!(!err(&output).contains("cut off"), "{signal}: {}", err(&output));
+    }
+    // Without a program, a terminal that is closed ends the recording whole.
+    let path = folder.join("alone.khzt");
+    let recording = crate::process::Ended::start_silent(&mut khz(&[
+        "record",
+        "--direct",
+        "--rate",
+        "10",
+        "mem.free",
+        "-o",
+        word(&path),
+    ]));
+    crate::process::until(Duration::from_secs(60), "rows come", || {
+        std::fs::metadata(&path).is_ok_and(|found| found.len() > 0)
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(recording.end_by("HUP"), Some(0));
+    assert!(!rows(&path).is_empty());
+}
+
+#[test]
 fn a_program_that_cannot_be_started_leaves_no_recording_and_takes_none_away() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder("no-program");
@@ -396,6 +436,45 @@ fn a_plot_names_what_it_shows() {
     let shown = run(&["plot", &two, "-m", "cpu.all.user", "--terminal"]);
     assert!(out(&shown).lines().all(|line| line.chars().count() <= 80), "{}", out(&shown));
     assert!(out(&shown).contains('█'));
+}
+
+#[test]
+fn recordings_are_compared_each_from_its_first_row_on_and_to_one_scale() {
+    let folder = folder("compared");
+    let (svg, html) = (folder.join("ab.svg"), folder.join("ab.html"));
+    let (one, two) = (workload("compile"), workload("idle"));
+    let base = ["plot", &one, &two, "--compare", "-m", "cpu.all.user"];
+    for path in [&svg, &html] {
+        let output = run(&[&base[..], &["-o", word(path)]].concat());
+        assert_eq!((code(&output), err(&output).as_str()), (0, ""));
+    }
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    for words in [
+        ">time since the first row of each<",
+        ">cpu.all.user of 2 recordings<",
+        ">compile-100hz<",
+        ">idle-100hz<",
+    ] {
+        assert!(picture.contains(words), "{words}");
+    }
+    let page = std::fs::read_to_string(&html).unwrap();
+    let data = page.split("id=\"plot-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["from"], serde_json::Value::Null);
+    let titles: Vec<&str> =
+        data["panels"].as_array().unwrap().iter().map(|panel| panel["title"].as_str().unwrap()).collect();
+    assert_eq!(
+        titles,
+        ["compile-100hz: cpu.all.user, CPUs", "idle-100hz: cpu.all.user, CPUs"],
+        "in the order of the files"
+    );
+    for panel in data["panels"].as_array().unwrap() {
+        let first = panel["series"][0]["at"][0].as_f64().unwrap();
+        assert!(first < 1.0, "{}: {first}", panel["title"]);
+    }
+    let alone = run(&["plot", &one, "--compare", "-m", "cpu.all.user"]);
+    assert_eq!(code(&alone), 2);
+    assert!(err(&alone).contains("--compare takes two to 16 recordings"), "{}", err(&alone));
 }
 
 #[test]

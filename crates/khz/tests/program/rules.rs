@@ -194,10 +194,15 @@ fn goes_on(place: &Place) {
 
 /// A hub with two alerts that it judges, of which people were told.
 fn firing(name: &str) -> (Place, Running, Running) {
-    let (place, link) = (Place::new(name), free_port());
+    firing_at(name, &free_port())
+}
+
+/// The same, at this address of the hub.
+fn firing_at(name: &str, link: &str) -> (Place, Running, Running) {
+    let place = Place::new(name);
     write_rules(&place, OF_HUB);
-    let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
-    let agent = place.agent(&link, "n1");
+    let hub = start_with(&place, link, &format!("{}{}", keeps(&place), acts(&place)));
+    let agent = place.agent(link, "n1");
     until(PATIENCE, "both are told and acted on", || {
         told(&place, "OfNode", "info", "firing") + told(&place, "OfNone", "info", "firing") >= 2
             && acted(&place).len() >= 2
@@ -535,6 +540,38 @@ fn what_could_not_be_written_is_written_as_soon_as_there_is_room_although_nothin
     };
     until(PATIENCE, "they are kept", || has("alerts") && has("notify") && has("scores") && is_all_saved());
     assert_eq!(told(&place, "HasMemory", "info", "firing"), 1, "nobody is told again");
+}
+
+#[test]
+fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repeats_nothing() {
+    let link = free_port();
+    let (place, hub, _agent) = firing_at("rules-removed", &link);
+    let state = place.0.join("state");
+    let files = |folder: &std::path::Path| -> Vec<String> {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".jsonl")).collect();
+        names.sort();
+        names
+    };
+    let all = ["actions.jsonl", "alerts.jsonl", "notify.jsonl", "roster.jsonl", "scores.jsonl"];
+    until(PATIENCE, "all is kept", || files(&state) == all);
+    evaluated(&hub);
+    let before = std::fs::read_to_string(state.join("actions.jsonl")).unwrap();
+    // At once: the hub writes meanwhile.
+    std::fs::rename(&state, place.0.join("moved")).unwrap();
+    std::fs::remove_dir_all(place.0.join("moved")).unwrap();
+    until(PATIENCE, "all is there again", || files(&state) == all);
+    assert_eq!(std::fs::read_to_string(state.join("actions.jsonl")).unwrap(), before);
+    let own = get_at(&hub, "/metrics");
+    let renewed = own.lines().find_map(|line| line.strip_prefix("khz_state_renewed_total ")?.parse().ok());
+    assert!(renewed >= Some(all.len()), "{own}");
+    // kill -9
+    drop(hub);
+    let hub = start_with(&place, &link, &format!("{}{}", keeps(&place), acts(&place)));
+    until(PATIENCE, "the alerts go on", || fires(&hub));
+    evaluated(&hub);
+    goes_on(&place);
 }
 
 #[test]

@@ -138,8 +138,9 @@ fn conf(place: &Path) -> String {
     for node in ["n1", "n2", "n3"] {
         let _ = writeln!(
             text,
-            "NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={} CPUs=1 RealMemory=10",
-            port()
+            "NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={} CPUs=1 RealMemory=10 Weight={}",
+            port(),
+            if node == "n1" { 9 } else { 1 }
         );
     }
     text + "PartitionName=all Nodes=n1,n2,n3 Default=YES State=UP\n"
@@ -198,10 +199,17 @@ fn an_alert_drains_a_node_of_a_real_slurm_and_requeues_its_jobs_but_not_too_many
     };
     let drained = ["update", "NodeName=n2", "State=DRAIN", "Reason=by hand"];
     assert_eq!(code(&cluster.ask("scontrol", &drained)), 0);
-    let job = cluster.ask("sbatch", &["-w", "n1", "--requeue", "--output=/dev/null", "--wrap=sleep 600"]);
+    // An array of two tasks. The last one is on n1, the node with the larger weight; its number is that of the array.
+    let job = ["--array=1-2", "--requeue", "--output=/dev/null", "--wrap=sleep 600"];
+    let job = cluster.ask("sbatch", &job);
     assert_eq!(code(&job), 0, "{}", err(&job));
-    let jobs = || out(&cluster.ask("squeue", &["-h", "-o", "%T %N"])).trim().to_owned();
-    until(PATIENCE, "the job runs", || jobs() == "RUNNING n1");
+    let jobs = || {
+        let listed = out(&cluster.ask("squeue", &["-h", "-o", "%K %T %N"]));
+        let mut lines: Vec<String> = listed.lines().map(|line| line.trim().to_owned()).collect();
+        lines.sort();
+        lines
+    };
+    until(PATIENCE, "both tasks run", || jobs() == ["1 RUNNING n3", "2 RUNNING n1"]);
     let (place, link) = (Place::new("slurm"), free_port());
     let hub = start(&place, &link, &cluster.conf());
 
@@ -215,9 +223,12 @@ fn an_alert_drains_a_node_of_a_real_slurm_and_requeues_its_jobs_but_not_too_many
     assert_eq!((done.0.as_str(), done.1.as_str()), ("done", "n1 drains: khz: NodeBroken: n1 is broken"));
     let again = ended(&hub, "again", "n1");
     assert_eq!(again.0, "done", "{}", again.1);
-    until(PATIENCE, "the job waits again, and its node is drained", || {
-        jobs().starts_with("PENDING") && cluster.node("n1") == "drained: khz: NodeBroken: n1 is broken"
+    until(PATIENCE, "the task of n1 waits again, and its node is drained", || {
+        jobs() == ["1 RUNNING n3", "2 PENDING"]
+            && cluster.node("n1") == "drained: khz: NodeBroken: n1 is broken"
     });
+    assert_eq!(code(&cluster.ask("scancel", &["-u", "root"])), 0);
+    until(PATIENCE, "no job is left", || jobs().is_empty());
 
     let _n2 = place.agent(&link, "n2");
     let nothing = ended(&hub, "drain-node", "n2");

@@ -204,7 +204,8 @@ fn open_sources(plan: &Plan, survey: &Arc<Survey>) -> Result<Vec<Source>, Gather
     // The distribution describes itself where there is no /proc, too. That is not enough for who wants numbers.
     let wants_numbers = sources.iter().any(|source| !source.is_description());
     let counts = |source: &Source| source.counts.bytes > 0 && !(wants_numbers && source.is_description());
-    if !sources.iter().any(counts) {
+    // What has not answered yet may have numbers.
+    if !sources.iter().any(counts) && !survey.is_busy() {
         let problem = sources.iter().find_map(Source::problem).unwrap_or("every file is empty").to_owned();
         return Err(GatherError::NothingToRead { root: plan.root.clone(), problem });
     }

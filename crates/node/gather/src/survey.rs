@@ -1,10 +1,10 @@
 //! Surveys: sources that are not one kernel file but several files or system calls, of which some may block: file systems
 //! whose server is gone, interfaces whose driver hangs. One thread makes a text of each, when the gather thread asks for
-//! it; the gather thread takes the finished texts. It never waits: where the thread is stuck, another one takes its
-//! place and leaves this step out. What a text says is not decided here.
+//! it; the gather thread takes the finished texts. It never waits: where a step takes long, another thread takes the other subjects
+//! and the other steps; where it is stuck, its numbers are Failed. What a text says is not decided here.
 //!
-//! Each thread that is stuck costs memory, so their number has limits: one of each subject, beyond which only this subject is
-//! surveyed no more, and one of all.
+//! Each thread that is stuck costs memory, so their number has limits: one of each subject, beyond which only those of its steps are
+//! taken that have answered since, and one of all.
 
 mod churn;
 mod control_groups;
@@ -26,6 +26,7 @@ mod sensors;
 mod settings;
 mod text;
 mod text_files;
+mod threads;
 mod time_service;
 mod trees;
 mod worker;
@@ -49,29 +50,38 @@ pub use control_groups::{
 };
 use course::{Abandoned, Course};
 pub(crate) use due::{SubjectPlan, Surveys};
+use file_systems::FileSystems;
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
 pub use logins::{SESSIONS_MAX, UTMP_BYTES_MAX};
 use processes::Processes;
 pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
 use sensors::Chips;
-pub use settings::SurveySettings;
+pub use settings::{SURVEYS_PATIENCE, SurveySettings};
 pub(crate) use text::SurveyText;
 use text_files::TextFiles;
 pub use text_files::{TEXT_FILE_BYTES_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX};
+use threads::Threads;
 use trees::Trees;
 pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
 
 /// A step of a survey that takes longer than this is given up: node_exporter waits as long for a file system.
 pub const SURVEY_STUCK_AFTER: Nanos = Nanos::from_secs(5);
 
-/// At most this many threads are stuck at one subject: a file server that is gone may hold many file systems. With this many, the
-/// subject is not surveyed until one of them comes back; all others are.
+/// A step that takes longer than this part of the time keeps nobody else waiting: another thread goes on with everything else. After
+/// 0.2 s: nearly all surveys end before, and a number that is due each second is not late by a row.
+const SLOW_PART: u64 = 25;
+
+/// With this number of threads stuck at one subject (a file server that is gone may hold many file systems), only those of its steps
+/// are taken that have answered since the first of them was stuck.
 pub const SURVEYS_STUCK_OF_SUBJECT_MAX: usize = 8;
 
-/// At most this many threads are stuck at a time: each holds a stack, of which it uses some 30 KiB with the kernel's part. With this
-/// many, nothing is surveyed until one of them comes back.
-pub const SURVEYS_STUCK_MAX: usize = 2 * SURVEYS_STUCK_OF_SUBJECT_MAX;
+/// With this number, because some of those hang, too, the subject is not surveyed until one thread comes back; all others are.
+pub const SURVEYS_STUCK_OF_SUBJECT_END: usize = 12;
+
+/// At most this many threads are slow or stuck at a time: each holds a stack, of which it uses some 30 KiB with the kernel's part. With
+/// this many stuck, nothing is surveyed until one of them comes back.
+pub const SURVEYS_STUCK_MAX: usize = 2 * SURVEYS_STUCK_OF_SUBJECT_END;
 
 /// The share of one core that surveying a subject may cost, unless its source has a budget of its own: what costs more is surveyed
 /// less often.
@@ -81,10 +91,7 @@ pub const SURVEY_BUDGET: f64 = 0.01;
 pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
 
 /// How often a caller without a gather thread asks whether a step is stuck.
-const STUCK_LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// A start waits for the first texts, so that the first row has them, but not for longer than this.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
+const STUCK_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The most subjects: those that are wanted are bits of a number.
 const SUBJECTS_MAX: usize = u64::BITS as usize;
@@ -105,10 +112,8 @@ pub(crate) struct Survey {
     bell: Condvar,
     /// Rung when a text is finished.
     made: Condvar,
-    /// When the present step began, in nanoseconds since boot; 0: there is none.
+    /// When the oldest step began that is not known to be stuck, in nanoseconds since boot; 0: there is none.
     step_since: AtomicU64,
-    /// The file that is being read, and the number of the thread that says so. The gather thread never waits for this lock.
-    file: Mutex<(u64, Vec<u8>)>,
     /// The number of answers of each subject.
     versions: Vec<AtomicU64>,
     /// The CPU time of the latest survey of each, in nanoseconds.
@@ -117,15 +122,8 @@ pub(crate) struct Survey {
 }
 
 struct State {
-    /// The subjects to survey, a bit each.
-    wanted: u64,
-    /// The number of the present thread; all others have been given up.
-    worker: u64,
-    has_worker: bool,
-    /// What the present thread is doing.
-    step: Option<Step>,
-    /// What the threads that were given up are stuck at.
-    stuck: Vec<Stuck>,
+    /// What is wanted, and which thread does what.
+    threads: Threads,
     answers: Vec<Option<Answer>>,
     /// Why a file of each that should have a number has none.
     problems: Vec<Option<String>>,
@@ -134,27 +132,6 @@ struct State {
     /// The instances of each that were left out.
     left_out: Vec<u64>,
     is_over: bool,
-}
-
-/// A part of a survey that may block.
-struct Step {
-    subject: Subject,
-    /// What is asked: a file system, a folder.
-    item: Vec<u8>,
-}
-
-impl Step {
-    fn is_of(&self, subject: Subject, item: &[u8]) -> bool {
-        self.subject == subject && self.item == item
-    }
-}
-
-/// A thread that was given up.
-struct Stuck {
-    worker: u64,
-    step: Step,
-    /// The file that does not answer; empty: it is not known.
-    file: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -209,11 +186,11 @@ impl Survey {
     ) -> Arc<Survey> {
         let root = root.to_owned();
         let (trees, control_groups) = (Trees::of(settings.known.clone()), ControlGroups::new(&root));
-        let chips = Chips::default();
+        let (chips, file_systems) = (Chips::default(), FileSystems::default());
         let processes = Processes::new(&root, settings.places);
         let text_files = TextFiles::new(&root, &settings.text_files);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
-            Subject::FileSystems => file_systems::survey(course, &root),
+            Subject::FileSystems => file_systems.survey(course, &root),
             Subject::Interfaces => interfaces::survey(course, &root),
             Subject::Throttling => processors::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
@@ -227,18 +204,14 @@ impl Survey {
         };
         let survey = Survey::with(subjects, Box::new(surveyor));
         survey.want(u64::MAX);
-        survey.wait(FIRST_WAIT);
+        survey.wait_and_give_up(SURVEY_STUCK_AFTER, settings.first_wait);
         survey
     }
 
     fn with(subjects: impl IntoIterator<Item = Subject>, surveyor: Box<Surveyor>) -> Arc<Survey> {
         let subjects: Vec<Subject> = subjects.into_iter().take(SUBJECTS_MAX).collect();
         let state = State {
-            wanted: 0,
-            worker: 0,
-            has_worker: false,
-            step: None,
-            stuck: Vec::new(),
+            threads: Threads::of(subjects.len()),
             answers: subjects.iter().map(|_| None).collect(),
             problems: vec![None; subjects.len()],
             took: vec![Nanos(0); subjects.len()],
@@ -254,7 +227,6 @@ impl Survey {
             bell: Condvar::new(),
             made: Condvar::new(),
             step_since: AtomicU64::new(0),
-            file: Mutex::default(),
             counts: Counts::default(),
         })
     }
@@ -284,14 +256,6 @@ impl Survey {
         (0..self.subjects.len()).fold(0, |all, number| all | 1 << number)
     }
 
-    /// The bits of the subjects at which as many threads are stuck as may be.
-    fn crowded(&self, state: &State) -> u64 {
-        let stuck_at =
-            |subject: &Subject| state.stuck.iter().filter(|stuck| stuck.step.subject == *subject).count();
-        let is_crowded = |subject: &&Subject| stuck_at(subject) >= SURVEYS_STUCK_OF_SUBJECT_MAX;
-        self.subjects.iter().filter(is_crowded).fold(0, |bits, subject| bits | self.bit(*subject))
-    }
-
     /// Its counts, for the agent's own numbers; none if it surveys nothing.
     pub fn tallies(&self) -> Vec<Tally> {
         if self.subjects.is_empty() {
@@ -311,88 +275,94 @@ impl Survey {
     /// Asks for surveys of these subjects. `false`: the lock is taken, and the caller must ask again.
     fn want(self: &Arc<Self>, subjects: u64) -> bool {
         let Ok(mut state) = self.state.try_lock() else { return false };
-        state.wanted |= subjects & self.all() & !self.crowded(&state);
-        if state.wanted == 0 || state.is_over {
-            return true;
-        }
-        if !state.has_worker {
+        state.threads.want(subjects & self.all());
+        if !state.is_over && state.threads.has_work() {
             self.start_worker(&mut state);
+            drop(state);
+            self.bell.notify_one();
         }
-        drop(state);
-        self.bell.notify_one();
         true
     }
 
-    #[cold]
+    /// Starts a thread for what is wanted, unless there is one that takes it.
     fn start_worker(self: &Arc<Self>, state: &mut State) {
-        if state.stuck.len() >= SURVEYS_STUCK_MAX {
-            return;
-        }
-        match worker::start(self.clone(), state.worker) {
-            Ok(()) => state.has_worker = true,
+        let Some(number) = state.threads.next_thread() else { return };
+        if let Err(error) = worker::start(self.clone(), number) {
             // It is tried again when the next survey is due.
-            Err(error) => tracing::warn!("no thread for surveys: {error}"),
+            state.threads.has_left(number);
+            tracing::warn!("no thread for surveys: {error}");
         }
     }
 
     /// Waits until every subject that is wanted has an answer, but at most this long. `false`: some have none.
     pub fn wait(&self, longest: Duration) -> bool {
-        let is_busy = |state: &mut State| state.wanted != 0 || state.step.is_some();
-        let waited = self.made.wait_timeout_while(self.lock(), longest, is_busy);
+        let waited =
+            self.made.wait_timeout_while(self.lock(), longest, |state: &mut State| state.threads.is_busy());
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Gives the thread up if its present step has taken too long.
+    /// Lets another thread go on if a step takes long, and gives a thread up if its step has taken too long.
     fn look_for_stuck(self: &Arc<Self>, now: Nanos, stuck_after: Nanos) {
         let since = self.step_since.load(Ordering::Relaxed);
-        if since != 0 && now.since(Nanos(since)) >= stuck_after {
-            self.give_up(since);
+        let slow_after = Nanos(stuck_after.0 / SLOW_PART);
+        if since != 0 && now.since(Nanos(since)) >= slow_after {
+            self.go_on(now, slow_after, stuck_after);
         }
     }
 
     #[cold]
-    fn give_up(self: &Arc<Self>, since: u64) {
+    fn go_on(self: &Arc<Self>, now: Nanos, slow_after: Nanos, stuck_after: Nanos) {
         let Ok(mut state) = self.state.try_lock() else { return };
-        if self.step_since.load(Ordering::Relaxed) != since {
-            return;
+        let state = &mut *state;
+        if let Some(slow) = state.threads.slow(now, slow_after) {
+            state.threads.overtake(slow);
         }
-        let Some(step) = state.step.take() else { return };
-        // The thread that is stuck does not hold this lock; one that comes back just now may.
-        let file = self.file.try_lock().map(|place| place.1.clone()).unwrap_or_default();
-        let (worker, subject) = (state.worker, step.subject);
-        let stuck = Stuck { worker, step, file };
-        tracing::warn!("{} does not answer; its numbers are left out", worker::called(&stuck));
-        state.stuck.push(stuck);
-        state.worker += 1;
-        state.has_worker = false;
-        self.step_since.store(0, Ordering::Relaxed);
-        self.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
-        let unanswered = if state.stuck.len() >= SURVEYS_STUCK_MAX {
+        while let Some(stuck) = state.threads.overdue(now, stuck_after) {
+            self.give_up(state, stuck);
+        }
+        self.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
+        if state.threads.has_work() {
+            self.start_worker(state);
+            self.bell.notify_one();
+        } else if !state.threads.is_busy() {
+            self.made.notify_all();
+        }
+    }
+
+    /// Another thread makes the survey without the step at which this one is stuck.
+    fn give_up(&self, state: &mut State, number: u64) {
+        let Some(index) = state.threads.give_up(number) else { return };
+        if let Some(stuck) = state.threads.thread(number) {
+            let called = worker::called(self.subjects[index], stuck);
+            tracing::warn!("{called} does not answer; its numbers are left out");
+        }
+        let stuck = state.threads.stuck();
+        self.counts.stuck.store(stuck as u64, Ordering::Relaxed);
+        let unanswered = if stuck >= SURVEYS_STUCK_MAX {
             tracing::warn!(
                 "{SURVEYS_STUCK_MAX} threads are stuck; nothing is surveyed until one of them comes back"
             );
             self.all()
-        } else if self.crowded(&state) & self.bit(subject) != 0 {
+        } else if state.threads.is_at_end(index) {
             tracing::warn!(
-                "{SURVEYS_STUCK_OF_SUBJECT_MAX} threads are stuck: there are no surveys of {} until one of them comes back",
-                worker::named(subject)
+                "{SURVEYS_STUCK_OF_SUBJECT_END} threads are stuck: there are no surveys of {} until one of them comes back",
+                worker::named(self.subjects[index])
             );
-            self.bit(subject)
+            1 << index
         } else {
-            state.wanted |= self.bit(subject);
             0
         };
-        state.wanted &= !unanswered;
         for number in (0..self.subjects.len()).filter(|number| unanswered & 1 << number != 0) {
+            state.threads.want_no_more(number);
             state.answers[number] = Some(Err(Errno::TIMEDOUT));
             state.problems[number] = None;
             self.versions[number].fetch_add(1, Ordering::Release);
         }
-        if state.wanted != 0 {
-            self.start_worker(&mut state);
-        } else {
-            self.made.notify_all();
-        }
+    }
+
+    /// True while an answer is waited for.
+    pub fn is_busy(&self) -> bool {
+        self.lock().threads.is_busy()
     }
 
     /// The same for a caller without a gather thread: gives up what is stuck, until every subject that is wanted has an answer, but at

@@ -77,6 +77,9 @@ pub struct ActionRun {
     pub text: String,
     /// What it printed is kept.
     pub output: bool,
+    /// When another attempt is due, if the alert still fires then; `None`: there will be none.
+    #[serde(default)]
+    pub again: Option<String>,
 }
 
 impl Server {

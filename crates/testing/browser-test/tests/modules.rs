@@ -132,6 +132,33 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([true, true, true]),
         ),
         (
+            "a_share_is_known_up_to_a_tick_and_a_mean_of_more_shares_better",
+            "(() => {
+                // Two CPUs, three tenths of a second: a tick is 5 % of the time of one tenth, and 1.67 % of that of all.
+                const rows = [0, 1, 2, 3].map((n) => ({ t: (1002 + n / 10).toFixed(1), v: [(n / 10).toFixed(2), (n / 10).toFixed(2)] }));
+                const shares = new feeds.Shares(['u', 'i'], [['u']]), heat = new feeds.Shares(['u', 'i'], [['u']], '0');
+                const rate = new feeds.Rate('cpu.all.user'), exact = new feeds.Rate('c');
+                for (const feed of [shares, rate, exact]) fed(feed, [column(feed.names[0]), column('i')], rows);
+                fed(heat, [column('u', '0'), column('i', '0')], rows);
+                const of = ({ tracks: [track] }, tier, time) => Number(track.marginAt(tier, time).toFixed(2));
+                return [of(shares, 0, 1002.3), of(shares, 2, 1002.2), of(rate, 0, 1002.3), of(exact, 0, 1002.3), of(heat, 0, 1002.3)];
+            })()",
+            json!([5.0, 1.67, 0.1, 0.0, 0.0]),
+        ),
+        (
+            "the_margin_of_a_past_mean_is_that_of_all_its_time",
+            "(async () => {
+                const { PastTrack } = await import('/past-track.js');
+                const { Samples } = await import('/samples.js');
+                const samples = new Samples(), track = new PastTrack(0, 10_000);
+                for (const time of [1, 2, 3, 4, 15]) samples.push(time, 99, 99, 99, 2);
+                samples.fill(track);
+                const points = new Points().collect(track);
+                return [track.marginAt(3), track.marginAt(15), track.marginAt(9_000), points.hasMargins, points.margin[0]];
+            })()",
+            json!([0.5, 2.0, 0.0, true, 0.5]),
+        ),
+        (
             "a_share_with_a_part_that_failed_is_unknown",
             "fed(new feeds.Shares(['u', 'i'], [['u']]), [column('u'), column('i')], [
                 {t: '100.0', v: ['0.00', '0.00']}, {t: '100.2', v: ['0.10', {failed: 'torn'}]},

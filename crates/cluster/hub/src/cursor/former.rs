@@ -21,6 +21,8 @@ pub(super) struct Former {
     since: Nanos,
     /// The number after the newest row of its lane.
     end: u64,
+    /// Its reader wanted the present lane, and gets others first: whatever becomes of that lane, it is offered again.
+    goes_back: bool,
 }
 
 /// The base lanes of former epochs, oldest first.
@@ -56,7 +58,9 @@ impl Cursor {
             return false;
         }
         if self.former.is_none() {
-            let newest = node.lanes().base().and_then(Lane::times).map(|(_, last)| last);
+            // The present lane may have no row so far.
+            let bases = former_bases(node.lanes()).chain(node.lanes().base());
+            let newest = bases.filter_map(Lane::times).map(|(_, last)| last).max();
             let since = newest.map_or(Nanos(u64::MAX), |newest| newest.since(span));
             let is_old =
                 |lane: &&Lane| span == Nanos(u64::MAX) || lane.times().is_none_or(|(_, last)| last < since);
@@ -65,12 +69,9 @@ impl Cursor {
             self.former = Some(former);
         }
         let present = self.lane.map(|served| served.id);
-        self.is_at_base(node) && self.former_due(node).is_some_and(|due| Some(due) != present)
-    }
-
-    /// The base lane serves it, or stands in for a lane of its own.
-    fn is_at_base(&self, node: &Node) -> bool {
-        self.subscribed.is_none() || self.is_refused_by(node)
+        let goes_back = self.former_due(node).is_some_and(|due| Some(due) != present);
+        self.former.iter_mut().for_each(|former| former.goes_back = goes_back);
+        goes_back
     }
 
     /// The node, or the hub that speaks for it, refuses its subscription.
@@ -88,7 +89,8 @@ impl Cursor {
         let is_refused = self.is_refused_by(node);
         let served = |lane: &&Lane| is_refused || rate.is_none_or(|rate| rate.period() >= lane.fastest());
         let due = |lane: &&Lane| former.lacks(lane) && (present == Some(lane.id) || served(lane));
-        let own = former_bases(node.lanes()).find(|lane| Some(lane.id) == present && due(lane));
+        let is_own = |lane: &&Lane| Some(lane.id) == present && !former.goes_back;
+        let own = former_bases(node.lanes()).find(|lane| is_own(lane) && due(lane));
         own.or_else(|| former_bases(node.lanes()).find(due)).map(|lane| lane.id)
     }
 
@@ -96,7 +98,7 @@ impl Cursor {
     pub(super) fn has_rest_of_former(&mut self, node: &Node) -> bool {
         let Some(served) = self.lane else { return false };
         let Some(lane) = former_bases(node.lanes()).find(|lane| lane.id == served.id) else { return false };
-        if self.former.is_none() {
+        if self.former.as_ref().is_none_or(|former| former.goes_back) {
             return false;
         }
         let is_final = self.is_final(node, served);
@@ -128,7 +130,7 @@ impl Cursor {
     /// The cursor goes to another lane.
     pub(super) fn offers_lane(&mut self) {
         if let Some(former) = &mut self.former {
-            (former.since, former.had, former.end) = (clock::boot(), None, 0);
+            (former.since, former.had, former.end, former.goes_back) = (clock::boot(), None, 0, false);
         }
     }
 

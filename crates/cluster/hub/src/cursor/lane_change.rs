@@ -26,7 +26,8 @@ impl Cursor {
             Some(Some(subscription)) => {
                 let has_rows =
                     |id| present == Some(id) || node.lanes().get(id).is_some_and(|lane| !lane.late.begins());
-                subscription.lane().filter(|&id| has_rows(id)).or(present)
+                let own = || subscription.lane().filter(|&id| has_rows(id)).or(present);
+                if self.is_of_channel() { own() } else { self.former_due(node).or_else(own) }
             }
             Some(None) => None,
         };

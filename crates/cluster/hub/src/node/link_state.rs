@@ -181,6 +181,8 @@ pub(crate) struct LinkState {
     beats: Beats,
     /// `None` once the node has connected here.
     past: Option<Past>,
+    /// When this hub heard it last before its present start, ns since 1970; `None`: never.
+    heard_before: Option<i64>,
     /// The configuration expects the node.
     is_expected: bool,
     /// What other hubs say of it.
@@ -208,6 +210,7 @@ impl LinkState {
             away: None,
             beats: Beats::default(),
             past: None,
+            heard_before: None,
             is_expected: false,
             reports: Reports::default(),
         }
@@ -327,6 +330,14 @@ impl LinkState {
     /// When the connection that speaks for the node brought something last.
     pub fn last_heard(&self) -> Nanos {
         self.heard
+    }
+
+    /// For how long nothing has come, also before this hub's start; `None`: nothing ever came here.
+    pub fn silent_for(&self) -> Option<Nanos> {
+        match self.connects {
+            0 => self.heard_before.map(clock::ago),
+            _ => Some(clock::boot().since(self.heard)),
+        }
     }
 
     /// Something came from the node.
@@ -453,6 +464,7 @@ impl LinkState {
         }
         let since = if entry.state == State::Up { entry.heard } else { entry.since };
         self.past = Some(Past { heard: entry.heard, since, address: entry.address.clone() });
+        self.heard_before = Some(entry.heard);
         self.has_left = entry.state == State::Left;
         self.version.clone_from(&entry.version);
     }
@@ -489,6 +501,7 @@ impl LinkState {
     /// The hubs through which the node came have forgotten it.
     fn never_heard(&mut self) -> bool {
         (self.connects, self.past, self.has_left, self.problem) = (0, None, false, None);
+        self.heard_before = None;
         true
     }
 

@@ -179,17 +179,18 @@ impl Hub {
         }
     }
 
-    /// It is killed and starts again: everybody is cut off, and nothing is remembered but what the log has.
+    /// It is killed and starts again: everybody is cut off, and nothing is remembered but what the log has, and the roster.
     pub fn restart(&mut self, now: Nanos) {
         while !self.connections.is_empty() {
             self.drop_connection(0, now);
         }
         let identity = self.config.identity[0].wrapping_add(64);
-        let history = self.cluster.settings.history;
+        let (history, roster) = (self.cluster.settings.history, self.cluster.entries());
         match self.store.take() {
             Some(store) => self.start(store, history, identity),
             None => *self = Hub::remembering(identity, history),
         }
+        self.cluster.remember(roster);
     }
 }
 

@@ -50,12 +50,12 @@ pub(crate) fn seeds(usual: u64) -> Range<u64> {
     }
 }
 
-/// A made-up identity; it proves nothing.
+/// A made-up identity; it proves nothing. Of readers only hubs name their machine.
 pub(crate) fn identity(role: Role, name: &str, machine: u8, started: i64) -> Arc<Identity> {
     Arc::new(Identity {
         role,
         name: name.into(),
-        machine: [machine; 16],
+        machine: [if role == Role::Reader { 0 } else { machine }; 16],
         boot: [2; 16],
         started,
         start_nonce: started as u64,

@@ -132,13 +132,16 @@ impl World {
         }
     }
 
-    /// A recorder that stays at a hub has every row of every epoch that the node's hub had, if those are the rows of its rate.
+    /// A recorder has every row of every epoch that the hub had at which it is in the end with the node, if those are the rows of its rate;
+    /// one that stays at a hub also those that the hubs below had.
     fn judge_epochs_recorded(&self, agent: &Agent, recorder: &Recorder, came: &BTreeSet<Nanos>, what: &str) {
-        if recorder.moves || self.killed.iter().any(|&(hub, _)| hub == recorder.hub) {
+        if self.killed.iter().any(|&(hub, _)| hub == recorder.hub) {
             return;
         }
         for witness in self.witnesses_of(agent) {
             let is_above = match recorder.hub {
+                // Where the node is not, nobody can open a faster lane, and then none is offered.
+                hub if recorder.moves => hub == witness.hub && hub == agent.hub,
                 TOP => true,
                 ROOT => recorder.period >= Nanos::SECOND,
                 hub => hub == witness.hub,
@@ -226,24 +229,13 @@ impl World {
         let mut came = BTreeMap::new();
         for (recorded, made, every) in &lanes {
             for (row, time) in &recorded.rows {
-                let before = came.insert(*time, (made, every, row));
-                assert!(
-                    before.is_none(),
-                    "{what}: {time:?} is there twice: {before:?}, {made:?} row {row} of {every}"
-                );
+                let row = Row { made: *made, every: *every, number: *row };
+                let before = came.insert(*time, row);
+                assert!(before.is_none(), "{what}: {time:?} is there twice: {before:?}, {row:?}");
             }
         }
-        // Between two rows of one lane that follow each other there is none of another lane. One row of several is of the same lane.
-        let mut last = BTreeMap::new();
-        for (at, (time, (made, every, row))) in came.iter().enumerate() {
-            let before = last.insert(made.epoch, (*row * **every, at));
-            let is_next = |(known, place): (u64, usize)| known + **every == *row * **every && place + 1 != at;
-            let is_within = before.is_some_and(is_next);
-            assert!(
-                !is_within,
-                "{what}: other rows came beside row {row} of {made:?} of {time:?}, one of {every}"
-            );
-        }
+        let mixed = mixed(&came);
+        assert!(mixed.is_none(), "{what}: rows of two lanes came beside each other: {mixed:?}");
         let times = came.keys().copied().collect();
         self.judge_last(agent, recorder, &lanes, &what);
         self.judge_epochs_recorded(agent, recorder, &times, &what);
@@ -276,6 +268,33 @@ impl World {
         );
         assert!(last.is_some_and(|last| last + 20 > written), "{what}: {last:?} of {written}");
     }
+}
+
+/// A row that a recorder has.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    made: Made,
+    /// It is one row of so many.
+    every: u64,
+    number: u64,
+}
+
+/// Two lanes that a recorder took beside each other: each has a row between two rows of the other that follow each other. A lane that
+/// served for a moment between two rows of a slower one is none of those. One row of several is of the same lane.
+fn mixed(came: &BTreeMap<Nanos, Row>) -> Option<[(Nanos, Nanos, Row); 2]> {
+    let mut last = BTreeMap::new();
+    let mut pairs: Vec<(Nanos, Nanos, Row)> = Vec::new();
+    for (place, (time, row)) in came.iter().enumerate() {
+        let at = row.number * row.every;
+        let Some((known, before, since)) = last.insert(row.made.epoch, (at, place, *time)) else { continue };
+        if known + row.every == at && before + 1 != place {
+            pairs.push((since, *time, *row));
+        }
+    }
+    let cross = |one: &(Nanos, Nanos, Row), two: &(Nanos, Nanos, Row)| {
+        one.2.made.epoch != two.2.made.epoch && one.0 < two.0 && two.0 < one.1 && one.1 < two.1
+    };
+    pairs.iter().find_map(|one| Some([*one, *pairs.iter().find(|two| cross(one, two))?]))
 }
 
 /// The lane of which a reader has rows under this epoch, and how many of its rows are one row there.

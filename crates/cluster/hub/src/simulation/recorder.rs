@@ -93,12 +93,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// One that is to be at this hub.
-    pub fn new(hub: usize, period: Nanos, machine: u8, now: Nanos) -> Self {
-        let name = format!("recorder{machine}");
+    pub fn new(hub: usize, period: Nanos, number: u8, now: Nanos) -> Self {
+        let name = format!("recorder{number}");
         let identity = Arc::new(Identity {
             role: Role::Reader,
             name: name.clone(),
-            machine: [machine; 16],
+            machine: [0; 16],
             boot: [0; 16],
             started: 1,
             start_nonce: 1,
@@ -122,8 +122,8 @@ impl Recorder {
     }
 
     /// The same with this hub only.
-    pub fn staying(hub: usize, period: Nanos, machine: u8, now: Nanos) -> Self {
-        let recorder = Recorder::new(hub, period, machine, now);
+    pub fn staying(hub: usize, period: Nanos, number: u8, now: Nanos) -> Self {
+        let recorder = Recorder::new(hub, period, number, now);
         Recorder { end: ReaderEnd::new(recorder.identity.clone(), now), moves: false, ..recorder }
     }
 

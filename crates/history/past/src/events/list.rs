@@ -1,15 +1,15 @@
-//! A list of events within a time: it keeps the newest ones and counts the others.
+//! A list of events within a time: it keeps the newest ones of each kind and counts the others.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
 
-use crate::events::{Event, Events};
+use crate::events::{Event, EventKind, Events};
 use crate::limits::EVENTS_MAX;
 
-/// The newest events so far.
+/// The events so far: at most twice as many as an answer has.
 #[derive(Debug)]
 pub(super) struct List {
     span: (i64, i64),
-    events: VecDeque<Event>,
+    events: Vec<Event>,
     left_out: u64,
     damage: Vec<String>,
 }
@@ -17,7 +17,7 @@ pub(super) struct List {
 impl List {
     /// A list for the events between two times (ms).
     pub fn new(span: (i64, i64)) -> Self {
-        List { span, events: VecDeque::new(), left_out: 0, damage: Vec::new() }
+        List { span, events: Vec::new(), left_out: 0, damage: Vec::new() }
     }
 
     /// Adds an event, unless it is outside of the time.
@@ -26,11 +26,11 @@ impl List {
         if event.begin > to || event.end.is_some_and(|end| end < from) {
             return;
         }
-        if self.events.len() >= EVENTS_MAX {
-            self.events.pop_front();
-            self.left_out += 1;
+        self.events.push(event);
+        // To sort once for many events costs little for each.
+        if self.events.len() >= 2 * EVENTS_MAX {
+            self.shorten();
         }
-        self.events.push_back(event);
     }
 
     /// Counts a series whose events are not listed.
@@ -63,14 +63,41 @@ impl List {
         self
     }
 
-    /// The newest events of all, by their beginnings.
-    pub fn done(self) -> Events {
-        let List { events, mut left_out, damage, .. } = self;
-        let mut events = Vec::from(events);
+    /// The events that are kept, by their beginnings.
+    pub fn done(mut self) -> Events {
+        self.shorten();
+        let List { mut events, left_out, damage, .. } = self;
         events.sort_by_key(|event| event.begin);
-        let beyond = events.len().saturating_sub(EVENTS_MAX);
-        events.drain(..beyond);
-        left_out += beyond as u64;
         Events { events, left_out, damage }
     }
+
+    /// Drops the oldest events of the kinds with many, so that a thousand alerts do not hide that the node was down.
+    fn shorten(&mut self) {
+        let share = share(&self.events);
+        self.events.sort_by_key(|event| Reverse(event.begin));
+        let before = self.events.len();
+        let mut kept = [0; EventKind::COUNT];
+        self.events.retain(|event| {
+            let kept = &mut kept[event.kind as usize];
+            *kept += 1;
+            *kept <= share
+        });
+        self.left_out += (before - self.events.len()) as u64;
+    }
+}
+
+/// How many events of one kind fit, if each kind gets as many as it has or, at most, as many as any other.
+fn share(events: &[Event]) -> usize {
+    let mut counts = [0; EventKind::COUNT];
+    events.iter().for_each(|event| counts[event.kind as usize] += 1);
+    counts.sort_unstable();
+    let mut room = EVENTS_MAX;
+    for (place, count) in counts.into_iter().enumerate() {
+        let share = room / (EventKind::COUNT - place);
+        if count > share {
+            return share;
+        }
+        room -= count;
+    }
+    usize::MAX
 }

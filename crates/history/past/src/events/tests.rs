@@ -158,3 +158,28 @@ fn of_too_many_events_the_newest_stay_and_the_others_are_counted() {
     assert_eq!(found.left_out, 1_999 - EVENTS_MAX as u64);
     assert_eq!(found.events.last().unwrap().end, Some(T + second(19_990) * 1_000));
 }
+
+#[test]
+fn many_events_of_one_kind_hide_no_other_and_no_older_series_hides_a_newer_one() {
+    use crate::limits::EVENTS_MAX;
+    let silent = (25..90).map(|second| (T + second * 1_000, 0.0));
+    let node = seconds(0..20).into_iter().chain(silent).chain(seconds(90..600));
+    // The alerts of each series are newer than those of the series before it.
+    let alert = |number: i64| {
+        let name = format!("A{number}");
+        let labels =
+            [("__name__", "ALERTS"), ("instance", "n1"), ("alertname", &*name), ("alertstate", "firing")];
+        let firings = (0..20).flat_map(|firing| {
+            let begin = T + 100_000 + number * 5_000 + firing * 200;
+            [(begin, 1.0), (begin + 100, stale())]
+        });
+        (self::labels(&labels), firings.collect())
+    };
+    let series = (0..90).rev().map(alert).chain([up(node)]).collect();
+    let found = events(&Fixed(series), "n1", (T, T + 600_000)).unwrap();
+    let count = |kind| found.events.iter().filter(|event| event.kind == kind).count();
+    assert_eq!((count(EventKind::Down), count(EventKind::Alert)), (1, EVENTS_MAX - 1));
+    assert_eq!(found.left_out, 1_800 - (EVENTS_MAX as u64 - 1));
+    let oldest = found.events.iter().find(|event| event.kind == EventKind::Alert).unwrap();
+    assert!(oldest.begin >= T + 100_000 + 64 * 5_000, "{}", oldest.begin - T);
+}

@@ -47,3 +47,19 @@ impl Fold for Quantile {
         (!self.0.is_empty()).then(|| quantile(window.parameter, &mut self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infinity_counts_with_its_weight_only_as_in_prometheus_3() {
+        // Prometheus 2 multiplied it by nothing, which gave NaN.
+        let of = |phi, values: &[f64]| quantile(phi, &mut values.to_vec());
+        assert_eq!(of(0.5, &[f64::INFINITY]), f64::INFINITY);
+        assert_eq!(of(0.0, &[1.0, f64::INFINITY]), 1.0);
+        assert_eq!(of(0.5, &[1.0, 2.0, f64::INFINITY]), 2.0);
+        assert_eq!(of(0.5, &[1.0, f64::INFINITY]), f64::INFINITY);
+        assert!(of(0.5, &[f64::NEG_INFINITY, f64::INFINITY]).is_nan());
+    }
+}

@@ -97,7 +97,7 @@ impl Fields {
     /// Takes a whole number; one below zero is 0.
     pub fn count(&mut self, key: &'static str, report: &mut Report<'_>) -> Option<usize> {
         let (scalar, place) = self.scalar(key, report)?;
-        let number = scalar.text.parse::<i64>().ok().filter(|_| scalar.is_plain());
+        let number = whole_number(&scalar.text).filter(|_| scalar.is_plain());
         if number.is_none() {
             report.error(
                 place,
@@ -122,7 +122,14 @@ impl Fields {
     pub fn list(&mut self, key: &'static str, report: &mut Report<'_>) -> Vec<Value> {
         let Some(value) = self.take(key) else { return Vec::new() };
         match &value.kind {
-            Kind::List(values) => values.to_vec(),
+            Kind::List(values) => {
+                let (empty, values): (Vec<Value>, _) = values.iter().cloned().partition(Value::is_null);
+                for value in empty {
+                    let problem = format!("an entry of {key} is empty; it is left out");
+                    report.add(Severity::Warning, Some(value.place), problem);
+                }
+                values
+            }
             _ => {
                 report.error(value.place, &format!("{key} is a list, and this is {}", value.noun()));
                 Vec::new()
@@ -142,6 +149,28 @@ impl Fields {
             report.error(key.place, &format!("{} has no key '{}'{hint}", self.noun, key.text));
         }
     }
+}
+
+/// A whole number as Prometheus' reader of YAML has it: also to the bases of 2, 8 and 16, with `_` between digits.
+fn whole_number(text: &str) -> Option<i64> {
+    let text = text.replace('_', "");
+    let (is_negative, digits) = match text.strip_prefix(['-', '+']) {
+        Some(digits) => (text.starts_with('-'), digits),
+        None => (false, text.as_str()),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let of = |prefix: &str| lower.strip_prefix(prefix);
+    let (digits, base) = match (of("0x"), of("0o"), of("0b"), of("0")) {
+        (Some(digits), ..) => (digits, 16),
+        (_, Some(digits), ..) => (digits, 8),
+        (_, _, Some(digits), _) => (digits, 2),
+        // With the digits 8 and 9 it is no octal number, and Prometheus takes it as it looks.
+        (.., Some(digits)) if !digits.is_empty() && !digits.contains(['8', '9']) => (digits, 8),
+        _ => (lower.as_str(), 10),
+    };
+    // The reader of Rust would take a second sign.
+    let size = i128::from_str_radix(digits, base).ok().filter(|_| !digits.starts_with(['-', '+']))?;
+    i64::try_from(if is_negative { -size } else { size }).ok()
 }
 
 /// The entries of a map of names to texts.

@@ -1,4 +1,5 @@
-//! Alerts whose rule was removed or has other labels now: nobody evaluates them, so they are resolved. They are mentioned for as long
+//! Alerts whose rule was removed or has other labels now, or gave more alerts than it may: nobody knows more of them, so they are
+//! resolved. They are mentioned for as long
 //! as other resolved alerts, over a restart too, so that everybody who was told of them learns that they are over.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,8 +147,13 @@ pub(super) fn gone_of(alerts: &[SavedAlert], now: i64) -> impl Iterator<Item = G
 }
 
 impl Evaluator {
-    /// Alerts that have no rule any more since the group was changed or restored, or that wait again since their rule wants them to
-    /// hold for longer. Each is returned once.
+    /// True if there are alerts for [`Evaluator::take_gone`].
+    pub fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Alerts that have no rule any more since the group was changed or restored, that wait again since their rule wants them to hold for
+    /// longer, or that were forgotten since their rule gave too many. Each is returned once.
     pub fn take_gone(&mut self) -> Vec<GoneAlert> {
         std::mem::take(&mut self.gone)
     }

@@ -96,8 +96,9 @@ impl Evaluator {
                 let untouched = [share.untouched(), now.untouched()].concat();
                 let (time, most) = (passing.pass.time, self.most(number));
                 let kept = now.kept(time, self.interval());
-                let (times, scope) = ((alerting.hold, alerting.keep_firing), Scope::Except(&untouched, kept));
+                let (times, scope) = (self.times(alerting), Scope::Except(&untouched, kept));
                 let all = self.change(number, |alerts| alerts.step(found, time, times, most, scope));
+                self.part_with_forgotten(number, time);
                 let all = all.map_err(|error| error.to_string())?;
                 let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
                 let samples = active.flat_map(|(alert, _)| states(&rule.name, alert, at));

@@ -55,7 +55,7 @@ impl Evaluator {
             let room = self.room_of(number).beside(alerts.size().beside(alerts.size_of(node)));
             let mut work =
                 Work { engine, source, settings: &self.settings, group: &group, time, at: time, room };
-            let (times, most) = ((alerting.hold, alerting.keep_firing), self.most(number));
+            let (times, most) = (self.times(alerting), self.most(number));
             let found = work.texts(rule, alerting, &vector, &mut RuleReport::default());
             let unmade = |error, is_of_rule| Unmade { rule: number, error, is_of_rule };
             let step = |found| {
@@ -77,6 +77,7 @@ impl Evaluator {
                 })),
                 Err(unmade) => failed.push(unmade),
             }
+            self.part_with_forgotten(number, time);
         }
         (passed, failed)
     }

@@ -14,6 +14,7 @@ use crate::rule::RuleSet;
 mod gone;
 mod hubs;
 mod kept;
+mod rows;
 
 fn group(text: &str) -> Arc<Group> {
     let set =

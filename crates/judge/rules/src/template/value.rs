@@ -151,12 +151,15 @@ pub(super) fn with_exponent(digits: &str, exponent: i32) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+/// A double has no more places behind its point; further ones are zero.
+pub(super) const PLACES_MAX: usize = 1_100;
+
 /// `%.Ng`: N digits, without zeros at the end.
 pub(super) fn significant(number: f64, digits: usize) -> String {
     if !number.is_finite() {
         return float(number);
     }
-    let digits = digits.max(1);
+    let digits = digits.clamp(1, PLACES_MAX);
     let scientific = format!("{number:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

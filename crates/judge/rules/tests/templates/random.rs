@@ -18,6 +18,85 @@ impl Random {
         all[self.below(all.len() as u64) as usize]
     }
 
+    /// A `printf` whose flags, verbs and values often do not fit one another.
+    pub fn format(&mut self) -> String {
+        let count = 1 + self.below(2);
+        let verbs: Vec<String> = (0..count).map(|_| self.verb()).collect();
+        let end = self.of(&["", "", "", ".", "%"]);
+        let arguments = (count + self.below(3)).saturating_sub(self.below(2));
+        let arguments: Vec<&str> = (0..arguments).map(|_| self.argument()).collect();
+        format!("{{{{ printf `{}{end}` {} }}}}", verbs.join(" "), arguments.join(" "))
+    }
+
+    fn verb(&mut self) -> String {
+        let flags = self.of(&["", "", "", "+", "-", "#", "0", " ", "#+", "+0", "-0", "# ", "#0", "+-# 0"]);
+        let chosen = |random: &mut Self| match random.below(9) {
+            0 => random.of(&["[1]", "[2]", "[3]", "[0]", "[x]", "[", "[]", "[1234567]"]),
+            _ => "",
+        };
+        let width = self.of(&["", "", "", "", "5", "12", "1", "*", "07", "20", "99999999"]);
+        let precision = self.of(&["", "", "", "", ".", ".0", ".1", ".2", ".5", ".10", ".*", ".20"]);
+        let verb = self.of(&[
+            "v", "d", "f", "g", "G", "e", "E", "x", "X", "q", "s", "T", "t", "b", "o", "O", "c", "U", "w",
+            "F", "y", "!", "ä",
+        ]);
+        let (first, second, third) = (chosen(self), chosen(self), chosen(self));
+        match self.below(3) {
+            0 => format!("%{flags}{first}{width}{precision}{second}{verb}"),
+            1 => format!("%{flags}{width}.{second}{third}{verb}"),
+            _ => format!("%{flags}{width}{precision}{verb}"),
+        }
+    }
+
+    fn argument(&mut self) -> &'static str {
+        const ALL: [&str; 43] = [
+            "0.0",
+            "1.5",
+            "-1.5",
+            "1e6",
+            "1e21",
+            "123456789.0",
+            "0.1",
+            "1e-5",
+            "3.0",
+            "100000.0",
+            "2.5",
+            "255.9",
+            "1e300",
+            "5e-324",
+            "12345.678",
+            "-0.0",
+            "$value",
+            "0",
+            "1",
+            "-1",
+            "7",
+            "255",
+            "-255",
+            "65",
+            "228",
+            "9731",
+            "8232",
+            "700",
+            "-42",
+            "12",
+            "2",
+            "\"\"",
+            "\"a\"",
+            "\"ab c\"",
+            "\"ä€\"",
+            "\"x\\ty\"",
+            "\"`q`\"",
+            "\"\\n\"",
+            "\"😀\"",
+            "true",
+            "$labels",
+            "(args 1 `a` 2.5)",
+            "$labels.job",
+        ];
+        ALL[self.below(ALL.len() as u64) as usize]
+    }
+
     pub fn template(&mut self) -> String {
         let count = 1 + self.below(3);
         let mut text = String::new();

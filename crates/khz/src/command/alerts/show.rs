@@ -26,8 +26,8 @@ Examples:
   khz alerts show NodeDown node7 --json
                                     with its series, for programs
 
-The plot begins 15 minutes before the alert. Of a rule such as `load > 5` it
-has the load, and its title says with which number it is compared.";
+The plot begins 15 minutes before the alert. For a rule such as `load > 5` it
+shows the load, and its title has the number 5.";
 
 /// Alerts of one name that are shown, the oldest firing ones first: each costs a query, and a screen.
 const SHOWN_MAX: usize = 5;

@@ -13,12 +13,13 @@ Examples:
   khz certs hub hub1 hub1.example 10.0.0.1
                                         the hub's certificate, for these names
   khz certs node n1                     a node's certificate
-  khz certs token node n1               or its token: one word to paste
+  khz certs token node n1               or, in its place, a token (one word)
   khz certs token operator alice > alice.token
-  khz certs show                        whose they are, how long they are valid
+  khz certs show                        the owner of each certificate, and how
+                                        long it is valid
 
-A certificate is valid for two years unless --days says otherwise, the CA for
-ten. Nothing is overwritten without --force.";
+A certificate is valid for two years (--days changes this), the CA for ten
+years. Only --force overwrites files.";
 
 /// How long a certificate is valid by default: two years.
 const DAYS: u32 = 730;

@@ -12,27 +12,27 @@ Examples:
   khz channel create hot --expr 'node_load1 > 8' --for 10s
                                     the load of nodes while it is above 8
   khz channel create memory 'node[001-128]:mem.*' --deadband 5% --every 1s
-                                    what has changed by 5 %, once a second
+                                    values that changed by 5 %, once a second
   khz channel create net 'net.*_bytes' --each 'rate 1s' --rate 100Hz --every 1s
                                     rates that the nodes compute
   khz channel create full 'disk.*' --when '{\"mem.available\"} < 1e9' --once
                                     all disks, when memory has become short
   khz channel create crash 'mem.*' --before 10s --when 'node_load1 > 9'
-                                    all rows around that, and none else
+                                    all rows around that event, and no others
   khz channel create loads --expr 'node_load1' --every 10s --keep 14d
                                     the store keeps the rows for two weeks
   khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
   khz channel create both --expr '{\"channel.hot\"} and {\"channel.slow\"}'
-                                    where both expressions have a value
+                                    nodes where both expressions have a value
 
-Expressions are PromQL, as far as a node can compute it (docs/plan.md). Readers
-have at most 100Hz and 64 channels; 256 is the limit of all.";
+Expressions are the part of PromQL that a node can compute (docs/plan.md).
+Readers may define 64 channels of at most 100Hz. In all, 256 are possible.";
 
 /// Examples for `khz channel set --help`.
 pub const SET_EXAMPLES: &str = "\
 Examples:
   khz channel set hot --expr 'node_load1 > 4' --for 10s
-                                    the whole definition is replaced";
+                                    replaces the whole definition";
 
 /// What a channel is.
 #[derive(Debug, Args)]

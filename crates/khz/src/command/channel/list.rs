@@ -26,13 +26,13 @@ Examples:
 /// Examples for `khz channel show --help`.
 pub const SHOW_EXAMPLES: &str = "\
 Examples:
-  khz channel show hot              what it is, was sent, who refuses it
+  khz channel show hot              its definition, rows sent, and refusals
   khz channel show hot --json
 
-'sent' is what the door that is asked has sent since its start. 'executed' and
-'cost' are what the nodes tell: since each began with the channel, up to a
-second ago, without gathering. Nodes execute a channel only while somebody
-follows it.";
+'sent' counts what the door that you ask has sent since its start. 'executed'
+and 'cost' come from the nodes: from the moment at which each node began with
+the channel, up to a second ago. The cost does not include gathering. Nodes
+execute a channel only while somebody follows it.";
 
 /// Flags of `khz channel list`.
 #[derive(Debug, Args)]

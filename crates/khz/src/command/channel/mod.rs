@@ -64,7 +64,7 @@ pub struct DefineFlags {
 /// Examples for `khz channel rm --help`.
 const REMOVE_EXAMPLES: &str = "\
 Examples:
-  khz channel rm crash              a channel that nobody needs any more
+  khz channel rm crash              removes a channel
   khz channel rm memory net";
 
 /// Flags of `khz channel rm`.

@@ -20,19 +20,23 @@ Examples:
   khz channel watch hot --json      one object a line, as khz watch prints them
   khz channel watch hot --count 1   until the next row
   khz channel watch hot --exec logger -t khz
-                                    runs this for each row, which it gets as JSON
-                                    on stdin; one at a time, without a shell
+                                    runs this program for each row, one at a
+                                    time, without a shell. It gets the row as
+                                    JSON on stdin
 
-Rows that come while the program runs wait; of more than 64 the oldest are left
-out, and stderr says how many. After --for or --count the program has 10 s for
-the rows that wait. --exec takes the rest of the line. The channel may be changed
-meanwhile; when it is removed, the command ends. When the hub goes away, the
-command asks again until it is back, and says what is missing.
+While the program runs, further rows wait. If more than 64 rows wait, the oldest
+are left out, and stderr says how many. After --for or --count the program has
+10 s for the rows that wait. --exec takes the rest of the line. Somebody may
+change the channel meanwhile. If the channel is removed, the command ends. If
+the hub goes away, the command asks again until the hub is back, and says how
+many rows are missing.
 
-Exit codes: 1 the program could not be run or has failed for a row (the first
-failure is printed, the others are counted), the stream has ended, or no row came
-and nodes refused the channel until the end; 3 rows were left out or are missing,
-or nobody knows how many.";
+Exit code 1:
+- the program could not be run, or failed for a row (the first failure is
+  printed, the others are counted);
+- or the stream has ended;
+- or no row came, and nodes refused the channel until the end.
+Exit code 3: rows were left out or are missing, or it is not known how many.";
 
 /// Flags of `khz channel watch`.
 #[derive(Debug, Args)]

@@ -20,8 +20,8 @@ use crate::show::outcome::Outcome;
 pub const EXAMPLES: &str = "\
 Examples:
   khz check                         this machine
-  khz check 'cpu.*' 'net.*'         the sources of these, and the highest rate
-                                    at which all can be gathered together
+  khz check 'cpu.*' 'net.*'         the sources of these metrics, and the
+                                    highest rate for all of them together
   khz check --root /srv/captured    a captured host
   khz check --json                  one object a line, for programs";
 

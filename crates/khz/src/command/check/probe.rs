@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use khz_gather::SourceReport;
-use khz_model::{Absence, Nanos, Pattern, QueryError, Rate, Reading};
+use khz_model::{Absence, Fault, Nanos, Pattern, QueryError, Rate, Reading};
 
 use super::together::{Paced, Together};
 use super::{Finding, Found, Missing, SourceCost, privileges};
@@ -35,7 +35,9 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
         .into_iter()
         .filter(|report| selected.contains(&report.name));
     let sources: Vec<SourceCost> = reports.map(cost).collect();
-    if !sources.iter().any(|source| source.finding == Finding::Works) {
+    // What hangs or is refused has its line, and so has what somebody asked for and this host does not have.
+    let is_absent = |source: &SourceCost| matches!(source.finding, Finding::Absent(_));
+    if sources.iter().all(is_absent) && !plan.root.join("proc/stat").exists() {
         let root = plan.root.display();
         return Err(Failure::usage(format!("nothing can be read below {root}; is /proc mounted there?")));
     }
@@ -69,9 +71,12 @@ const NOTHING: &str = "there is nothing now";
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let has_value = report.values > 0;
+    let stuck = Reading::Failed(Fault::Stuck);
+    let is_stuck = !report.missing.is_empty() && report.missing.iter().all(|(_, reading)| *reading == stuck);
     let finding = match (report.gather_time, report.problem) {
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) if is_stuck && !has_value => Finding::Failed(Fault::Stuck.to_string()),
         (Some(_), None) if !has_value && report.remark.is_some() => {
             Finding::Failed(report.remark.clone().unwrap_or_default())
         }

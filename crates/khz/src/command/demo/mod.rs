@@ -42,26 +42,26 @@ Examples:
   khz demo                          200 nodes, until Ctrl-C
   khz demo --open                   the same, and the page in your browser
   khz demo --nodes 1000 --for 10m   a larger one, for ten minutes
-  khz demo --listen 0.0.0.0:7080    seen from other machines, or from outside of
-                                    a container; everybody may read it
+  khz demo --listen 0.0.0.0:7080    for other machines, or from a container;
+                                    everybody may read it
 
-What happens, in three and a half minutes: one node of a job of 64 becomes slow,
-a node leaks memory, sixteen nodes write a checkpoint all at once, a node dies
-and comes back. When something happens, a line says so, with the address on the
-page that shows it and the command that shows it here. The page has a card with
-the same. Alerts are those of the shipped rules, with times that are shorter.
+In three and a half minutes, four things happen: one node of a job of 64 becomes
+slow, a node leaks memory, sixteen nodes write a checkpoint all at once, and a
+node dies and comes back. For each of them a line appears, with an address on
+the page and a command that show it. The page has a card with the same text.
+Alerts are those of the shipped rules, with shorter times.
 
 In another terminal, with the address that the demo prints:
   khz nodes --server http://127.0.0.1:7070
   khz alerts --server http://127.0.0.1:7070
   khz watch node117:mem.available --server http://127.0.0.1:7070
 
-Everything is made up; nothing of this machine is shown. Nothing stays after the
-end: no file, no process, no shared memory. An installed khz is left alone; if
-it has port 7070, the demo takes another one and says which.
+Everything is made up; the demo shows nothing of this machine. After its end no
+file, no process and no shared memory is left. It leaves an installed khz alone.
+If port 7070 is taken, the demo takes another port and names it.
 
-Exit codes: 0 it ended at Ctrl-C or after --for, 1 it could not go on, 2 wrong
-usage.";
+Exit codes: 0 the demo ended at Ctrl-C or after --for, 1 it could not go on,
+2 wrong usage.";
 
 /// The page's port, unless somebody has it.
 const PORT: u16 = 7070;

@@ -41,8 +41,8 @@ with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
 
 Rows of a node come in order; nodes alternate block by block. Values are the
 kernel's own decimals, and counters are totals. An absent value is an empty
-cell, a failed one the word 'failed'. Of a damaged file khz prints every part
-that is whole, and names the place of each damage; the exit code is then 1.";
+cell, a failed one the word 'failed'. If a file is damaged, khz prints the
+undamaged parts, and names the place of each damage. The exit code is then 1.";
 
 /// `khz export`.
 #[derive(Debug, Args)]

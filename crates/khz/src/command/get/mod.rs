@@ -27,16 +27,18 @@ Examples:
                                     khz runs
   khz get 'node7:mem.*' --server http://127.0.0.1:8080
   khz get 'node*:load.1m' --age 1ms
-                                    through a hub: asks the nodes now, all at
-                                    once, instead of taking what they sent last
+                                    asks the nodes now, all at once. (Without
+                                    --age a hub answers with the last rows)
   khz get 'node7:mem.*' --at '2026-11-21 14:03:20'
-                                    what the hub's store has of that moment, and
-                                    how old it was then; also --at -1h
+                                    the values of that moment in the hub's
+                                    store, and their age then; also --at -1h
 
 A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
-metric and instance with * and ?. Quote it, or the shell takes its brackets and
-stars. Exit codes: 0 done, 1 failed at work (no value was found), 2 wrong usage,
-3 partly: some nodes did not answer, or something does not exist.";
+metric and instance with * and ?. Quote it, because the shell has another use
+for brackets and stars.
+
+Exit codes: 0 done, 1 no value was found, 2 wrong usage, 3 partly done: some
+nodes did not answer, or something does not exist.";
 
 /// `khz get`.
 #[derive(Debug, Args)]

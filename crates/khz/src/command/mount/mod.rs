@@ -36,24 +36,24 @@ Examples:
                                     the node with the lowest load
   echo 100Hz > /cluster/node7/.control/metrics/mem/free/rate
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
-                                    deliver it only while it is below 1 GiB
+                                    show it only while it is below 1 GiB
   khz umount /cluster               or plain umount
   khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
                                     snapshots of eight nodes in shared memory
 
-A value is one line. It is pushed into the page cache while its file is open:
-reading it again costs what reading any cached file costs. poll(2), select and
-epoll sleep until a new value arrives; inotify does not see them. The first open
-waits for the first value, at most 5s (-o wait=), then it fails with ETIMEDOUT.
-docs/mount.md has the details.
+A value is one line. While its file is open, khz puts new values into the page
+cache: to read one costs no more than to read a cached file. poll(2), select and
+epoll sleep until a new value arrives; inotify does not see new values. The
+first open waits for the first value, at most 5s (-o wait=). Then it fails with
+ETIMEDOUT. docs/mount.md has the details.
 
 Options for -o:
   strict         files of nodes that are down give EIO, not their last value
   wait=DURATION  how long an open waits for a first value [default: 5s]
-  budget=N       places at which one user may want a faster rate [default: 1024]
-  allow_other    other users may read it too (root's mounts always)
-  cache_texts    kernel files of up to 4 KiB out of the page cache: 20 times as
-                 fast while kept open, for programs that read all at once";
+  budget=N       places at which one user may set a faster rate [default: 1024]
+  allow_other    other users may read the tree too (always true of root's)
+  cache_texts    open kernel files of up to 4 KiB come from the page cache: 20
+                 times as fast, for programs that read a file with one call";
 
 /// `khz mount`.
 #[derive(Debug, Args)]

@@ -20,8 +20,8 @@ Examples:
   khz nodes forget node017          a node that will not come back
   khz nodes forget 'old*,test*'
 
-Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or no operator,
-3 some are; the others are named on stderr with the reason.";
+Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or you are no
+operator, 3 some are. stderr names the others, with the reason.";
 
 /// `khz nodes forget`.
 #[derive(Debug, Args)]

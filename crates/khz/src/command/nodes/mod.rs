@@ -24,17 +24,18 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz nodes                         every node that the hub has ever seen or
                                     expects (khz hub --nodes 'node[001-500]')
-  khz nodes 'node[001-128]'         these; those that nobody knows are named,
-                                    and the exit code is 3
+  khz nodes 'node[001-128]'         these nodes. If the hub does not know some
+                                    of them, it names them; exit code 3
   khz nodes --down --missing        only those that are down or were never seen;
                                     the exit code is 3 if there are any
   khz nodes forget node017          a node that will not come back
   khz nodes --json | jq .state      one object a line, for programs
 
 States: up; down (seen before, and silent now); left (its agent was stopped);
-missing (expected, and never seen). Exit codes: 0 all is well, 1 failed at work,
-2 wrong usage, 3 an expected node is down or missing, or nobody knows a node
-that was named.";
+missing (expected, and never seen).
+
+Exit codes: 0 all is well, 1 an error while it worked, 2 wrong usage, 3 an
+expected node is down or missing, or the hub does not know one that you named.";
 
 /// `khz nodes`.
 #[derive(Debug, Args)]

@@ -92,7 +92,7 @@ impl Axes {
     }
 
     /// The title of the plot.
-    pub fn title(&self, nodes: usize) -> String {
+    pub fn title(&self, panels: usize, whose: &str) -> String {
         let mut names: Vec<String> = self.legend.iter().map(|(series, _)| series.to_string()).collect();
         if names.len() > 3 {
             names.truncate(2);
@@ -103,9 +103,9 @@ impl Axes {
             Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
             None => String::new(),
         };
-        match nodes {
+        match panels {
             1 => names,
-            nodes => format!("{names} of {nodes} nodes"),
+            panels => format!("{names} of {panels} {whose}"),
         }
     }
 }

@@ -18,6 +18,8 @@ pub const GAP_PERIODS: f64 = 2.5;
 pub struct Curve {
     /// The node.
     pub node: String,
+    /// The panel that it is in: that of its node, if nobody chooses another one.
+    pub panel: String,
     /// What is drawn.
     pub series: Series,
     /// The line's points.
@@ -117,9 +119,8 @@ fn choose(opened: &Opened, patterns: &[Pattern]) -> (Vec<Curve>, Places, usize) 
                 left_out += 1;
                 continue;
             }
-            let (node, series, drawn) = (name.0.clone(), series.clone(), Drawn::default());
-            places.insert(name, curves.len());
-            curves.push(Curve { node, series, points: Vec::new(), gaps: Vec::new(), drawn });
+            curves.push(Curve::of(name.0.clone(), series.clone(), Vec::new(), Vec::new()));
+            places.insert(name, curves.len() - 1);
         }
     }
     (curves, places, left_out)
@@ -132,7 +133,7 @@ fn seconds_between(from: Nanos, to: Nanos) -> f64 {
 impl Curve {
     /// A line whose points are known already.
     pub fn of(node: String, series: Series, points: Vec<Point>, gaps: Vec<(f64, f64)>) -> Self {
-        Curve { node, series, points, gaps, drawn: Drawn::default() }
+        Curve { panel: node.clone(), node, series, points, gaps, drawn: Drawn::default() }
     }
 
     fn add(&mut self, at: f64, value: f64, width: f64, period: f64) {

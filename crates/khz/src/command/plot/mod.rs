@@ -2,6 +2,7 @@
 //! `khz_view` the picture.
 
 mod axes;
+mod compared;
 mod curves;
 mod page;
 mod past;
@@ -37,10 +38,14 @@ Examples:
                                                     two axes, left and right
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
-                                                    one file that zooms and says
-                                                    values without a server
+                                                    one file with zoom and
+                                                    values, without a server
+  khz plot before.khzt after.khzt --compare -m cpu.all.user -o ab.html
+                                                    two runs, one above the
+                                                    other, each from its first
+                                                    row on
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
-                                                    the week before, out of the
+                                                    the last week, from the
                                                     hub's store
   khz plot load.rrd -o load.svg
                                                     the last day of an .rrd
@@ -53,20 +58,20 @@ Without a FILE, --from and --to are moments: a date and a time (local, or UTC
 with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
 1970, or how long ago.
 
-.rrd files are drawn one panel a file; --match and --right choose data sources
-by name. --from and --to are moments there, too; without them the day before
-the last update is drawn, and with --rra the whole archive. The archive is the
-one that fits best, as in rrdtool: averages, with a band from MIN to MAX where
-the file has both for the same rows. --cf chooses another function, --rra an
-archive by its number (`khz rrd info`). A file is read as it is on the disk;
-with RRDCACHED_ADDRESS the daemon writes first what waits for it.
+Each .rrd file has one panel; --match and --right choose data sources by name.
+--from and --to are moments, too. Without them, the plot has the day before the
+last update; with --rra it has the whole archive. khz takes the archive that
+fits best, as rrdtool does: averages, with a band from MIN to MAX if the file
+has both for the same rows. --cf chooses another function, --rra an archive by
+its number (`khz rrd info`). khz reads the file on the disk. If
+RRDCACHED_ADDRESS is set, the daemon first writes the samples that wait.
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
-was busy) in percent of the time that passed. --per-sample draws their growth
-from one row to the next, and times in ticks of 10 ms. Where a pixel holds
-several rows the line is their mean, and the paler band reaches from the
-smallest to the largest. Where rows are missing the line is broken and the
-ground is grey.";
+was busy) in percent of the time that passed. --per-sample draws the growth of
+counters from one row to the next, and times in ticks of 10 ms. If a pixel has
+several rows, the line is their mean, and the paler band reaches from the
+smallest to the largest value. Where rows are missing, the line is broken and
+the ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]
@@ -89,6 +94,9 @@ pub struct PlotFlags {
     /// Write one HTML file that zooms and says values without a server, to --output or the standard output.
     #[arg(long, conflicts_with = "terminal")]
     pub html: bool,
+    /// The FILEs are recordings of their own: draw each from its first row on, one above the other.
+    #[arg(long, conflicts_with_all = ["cf", "rra"])]
+    pub compare: bool,
     /// Draw it here too.
     #[arg(long)]
     pub terminal: bool,
@@ -144,6 +152,18 @@ pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         show(&flags, &chart, writer, out)?;
         return asked.end(Within::Span);
     }
+    if flags.compare {
+        let (chart, opened) = compared::chart(&flags)?;
+        show(&flags, &chart, writer, out)?;
+        let mut done = Done::Wholly;
+        for opened in &opened {
+            match opened.end()? {
+                Done::Wholly => {}
+                partly => done = partly,
+            }
+        }
+        return Ok(done);
+    }
     if rrd_files::are_named(&flags)? {
         show(&flags, &rrd_files::chart(&flags)?, writer, out)?;
         return Ok(Done::Wholly);
@@ -196,10 +216,7 @@ impl Form {
         let picture = || khz_view::picture(chart, shape);
         match self {
             Form::Svg => Ok(khz_view::svg(&picture()).into_bytes()),
-            Form::Html => match chart.begins {
-                Some(begins) => Ok(page::page(chart, begins, &remarks(chart))?.into_bytes()),
-                None => Ok(khz_view::html(&picture(), &remarks(chart)).into_bytes()),
-            },
+            Form::Html => Ok(page::page(chart, &remarks(chart))?.into_bytes()),
             Form::Png => png(&picture()),
         }
     }
@@ -223,40 +240,75 @@ fn remarks(chart: &Chart) -> Vec<String> {
          rows."
             .to_owned(),
     ];
-    if chart.has_gaps() && chart.begins.is_none() {
-        remarks.push("Where the ground is grey there are no rows: nothing is known of that time.".to_owned());
-    }
-    if chart.has_gaps() && chart.begins.is_some() {
+    if chart.has_gaps() {
         remarks.push("Where a line is broken there are no rows: nothing is known of that time.".to_owned());
     }
     remarks
 }
 
 fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
-    let right = super::patterns(&flags.right)?;
-    opened.check_beside(&right, &opened.patterns)?;
-    if opened.patterns.is_empty() && right.is_empty() {
-        return Err(Failure::usage(
-            "say what to draw with --match; `khz export FILE | head -1` lists the series",
-        ));
+    let wanted = Wanted::of(flags, opened)?;
+    let lines = curves(opened, &wanted.patterns, wanted.measure, |lines| wanted.points(flags, lines))?;
+    let frame = Frame {
+        from: Some(opened.from),
+        seconds: opened.to.since(opened.from).as_secs_f64(),
+        period: period(opened),
+        measure: wanted.measure,
+        whose: "nodes",
+    };
+    draw(flags, &wanted.patterns, &wanted.right, lines, frame)
+}
+
+/// What of a recording is to be drawn.
+struct Wanted {
+    patterns: Vec<Pattern>,
+    /// Those of them at the right axis.
+    right: Vec<Pattern>,
+    measure: Measure,
+}
+
+impl Wanted {
+    fn of(flags: &PlotFlags, opened: &Opened) -> Result<Self, Failure> {
+        let right = super::patterns(&flags.right)?;
+        opened.check_beside(&right, &opened.patterns)?;
+        if opened.patterns.is_empty() && right.is_empty() {
+            return Err(Failure::usage(
+                "say what to draw with --match; `khz export FILE | head -1` lists the series",
+            ));
+        }
+        let patterns = opened.patterns.iter().chain(&right).cloned().collect();
+        let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
+        Ok(Wanted { patterns, right, measure })
     }
-    let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
-    let points = |lines| if flags.is_page() { page::points(lines) } else { flags.width as usize };
-    let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
-    let (curves, left_out) = curves(opened, &patterns, measure, points)?;
-    let seconds = opened.to.since(opened.from).as_secs_f64();
-    let period = opened.survey.lanes.iter().map(|lane| lane.period).filter(|period| *period > Nanos(0)).min();
-    let frame = Frame { from: opened.from, seconds, period, measure };
-    draw(flags, &patterns, &right, (curves, left_out), frame)
+
+    /// The points of each of `lines` lines.
+    fn points(&self, flags: &PlotFlags, lines: usize) -> usize {
+        if flags.is_page() { page::points(lines) } else { flags.width as usize }
+    }
+}
+
+/// The shortest time between two rows of a recording, where it is known.
+fn period(opened: &Opened) -> Option<Nanos> {
+    opened.survey.lanes.iter().map(|lane| lane.period).filter(|period| *period > Nanos(0)).min()
 }
 
 /// What all lines share.
 struct Frame {
-    from: Nanos,
+    /// When it begins; `None`: each panel at a time of its own.
+    from: Option<Nanos>,
     seconds: f64,
     /// The shortest time between two rows, where it is known.
     period: Option<Nanos>,
     measure: Measure,
+    /// What has a panel each.
+    whose: &'static str,
+}
+
+impl Frame {
+    fn time_title(&self) -> String {
+        self.from
+            .map_or("time since the first row of each".into(), |from| format!("time since {}", utc(from)))
+    }
 }
 
 /// The chart of these lines, and how many were left out.
@@ -285,22 +337,24 @@ fn draw(
         let (legend, axis) = axes.place(&curve.series, is_right)?;
         add(&mut panels, curve, legend, axis, axes.scale_of(axis));
     }
-    panels.sort_by_cached_key(|panel| natural(&panel.name));
+    if frame.from.is_some() {
+        panels.sort_by_cached_key(|panel| natural(&panel.name));
+    }
     panels.iter_mut().for_each(|panel| panel.name = crate::show::table::printable(&panel.name));
     if panels.len() > PANELS_MAX {
         crate::show::table::remark!(
-            "{} nodes are not drawn: one picture holds {PANELS_MAX}",
-            panels.len() - PANELS_MAX
+            "{} {} are not drawn: one picture holds {PANELS_MAX}",
+            panels.len() - PANELS_MAX,
+            frame.whose
         );
         panels.truncate(PANELS_MAX);
     }
-    let nodes = panels.len();
     Ok(Chart {
-        title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
-        subtitle: subtitle(&frame, nodes),
+        title: flags.title.clone().unwrap_or_else(|| axes.title(panels.len(), frame.whose)),
+        subtitle: subtitle(&frame, panels.len()),
         across: khz_view::Across::Time,
-        time_title: format!("time since {}", utc(frame.from)),
-        begins: Some(frame.from.as_secs_f64()),
+        time_title: frame.time_title(),
+        begins: frame.from.map(|from| from.as_secs_f64()),
         seconds: frame.seconds,
         axes: axes.axes(),
         legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
@@ -312,10 +366,10 @@ fn selects(pattern: &Pattern, curve: &Curve) -> bool {
     pattern.matches_node(&curve.node) && curve.series.is_selected(std::slice::from_ref(pattern))
 }
 
-/// Puts a line into its node's panel.
+/// Puts a line into its panel.
 fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor: f64) {
-    let place = panels.iter().position(|panel| panel.name == curve.node).unwrap_or_else(|| {
-        panels.push(Panel { name: curve.node.clone(), ..Panel::default() });
+    let place = panels.iter().position(|panel| panel.name == curve.panel).unwrap_or_else(|| {
+        panels.push(Panel { name: curve.panel.clone(), ..Panel::default() });
         panels.len() - 1
     });
     let mut points = curve.points;
@@ -332,14 +386,16 @@ fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor
     panel.curves.push(khz_view::Curve { name, legend, axis, points });
 }
 
-fn subtitle(frame: &Frame, nodes: usize) -> String {
+fn subtitle(frame: &Frame, panels: usize) -> String {
     let seconds = frame.seconds;
     let rate = frame
         .period
         .and_then(khz_model::Rate::from_period)
         .map_or(String::new(), |rate| format!(" at {rate}"));
-    let nodes = if nodes == 1 { String::new() } else { format!("{nodes} nodes, ") };
-    format!("{nodes}{seconds:.1} s{rate}, from {}", utc(frame.from))
+    let panels = if panels == 1 { String::new() } else { format!("{panels} {}, ", frame.whose) };
+    let from =
+        frame.from.map_or("each from its first row on".to_owned(), |from| format!("from {}", utc(from)));
+    format!("{panels}{seconds:.1} s{rate}, {from}")
 }
 
 /// node2 comes before node10.

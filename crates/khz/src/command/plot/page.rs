@@ -23,8 +23,8 @@ pub fn points(lines: usize) -> usize {
     (POINTS_ALL / lines.max(1)).clamp(1_000, POINTS)
 }
 
-/// The page. The chart begins at `from`, in seconds since 1970.
-pub fn page(chart: &Chart, from: f64, remarks: &[String]) -> Result<String, Failure> {
+/// The page.
+pub fn page(chart: &Chart, remarks: &[String]) -> Result<String, Failure> {
     let mut imports = serde_json::Map::new();
     for name in modules()? {
         let address = format!("data:text/javascript;charset=utf-8,{}", percent_encoded(&bare(file(&name)?)));
@@ -42,12 +42,12 @@ pub fn page(chart: &Chart, from: f64, remarks: &[String]) -> Result<String, Fail
          <script type=\"application/json\" id=\"plot-data\">{}</script>\n\
          <script type=\"module\">import \"khz/{ENTRY}\";</script>\n</body>\n</html>\n",
         script_safe(&json!({ "imports": imports })),
-        script_safe(&numbers(chart, from, remarks)),
+        script_safe(&numbers(chart, remarks)),
     ))
 }
 
 /// What the chart shows, as `plot-page.js` takes it: a panel for each node and axis.
-fn numbers(chart: &Chart, from: f64, remarks: &[String]) -> Value {
+fn numbers(chart: &Chart, remarks: &[String]) -> Value {
     let panels = chart.panels.iter().flat_map(|panel| {
         chart.axes.iter().enumerate().filter_map(move |(number, axis)| {
             let curves: Vec<&Curve> = panel.curves.iter().filter(|curve| curve.axis == number).collect();
@@ -57,12 +57,13 @@ fn numbers(chart: &Chart, from: f64, remarks: &[String]) -> Value {
             } else {
                 format!("{}: {}", panel.name, axis.title)
             };
-            (!series.is_empty())
-                .then(|| json!({ "title": title, "scale": scale(axis.scale), "series": series }))
+            (!series.is_empty()).then(
+                || json!({ "title": title, "axis": number, "scale": scale(axis.scale), "series": series }),
+            )
         })
     });
     json!({
-        "title": chart.title, "subtitle": chart.subtitle, "from": from, "to": from + chart.seconds,
+        "title": chart.title, "subtitle": chart.subtitle, "from": chart.begins, "seconds": chart.seconds,
         "remarks": remarks, "panels": panels.collect::<Vec<_>>(),
     })
 }
@@ -177,6 +178,7 @@ mod tests {
         let right = curve(1, vec![point(1.0, 2.0, 2.0, 2.0, false)]);
         Chart {
             title: "</script><b>".into(),
+            begins: Some(100.0),
             seconds: 10.0,
             axes: vec![
                 Axis { title: "number".into(), scale: Scale::Plain },
@@ -191,20 +193,20 @@ mod tests {
     #[test]
     fn each_axis_of_a_node_is_a_panel_with_its_numbers() {
         let expected = json!({
-            "title": "</script><b>", "subtitle": "", "from": 100.0, "to": 110.0, "remarks": [],
+            "title": "</script><b>", "subtitle": "", "from": 100.0, "seconds": 10.0, "remarks": [],
             "panels": [
-                { "title": "n1: number", "scale": "plain", "series": [{ "label": "load.1m", "at": [0.0, 2.5],
+                { "title": "n1: number", "axis": 0, "scale": "plain", "series": [{ "label": "load.1m", "at": [0.0, 2.5],
                   "mean": [1.0, 123456.8], "low": [1.0, 1.0], "high": [1.0, 7.0], "broken": [1] }] },
-                { "title": "n1: bytes", "scale": "bytes", "series": [{ "label": "mem.free", "at": [1.0],
+                { "title": "n1: bytes", "axis": 1, "scale": "bytes", "series": [{ "label": "mem.free", "at": [1.0],
                   "mean": [2.0], "broken": [] }] },
             ],
         });
-        assert_eq!(numbers(&chart(), 100.0, &[]), expected);
+        assert_eq!(numbers(&chart(), &[]), expected);
     }
 
     #[test]
     fn the_page_has_all_its_modules_and_fetches_nothing() {
-        let page = page(&chart(), 100.0, &[]).unwrap();
+        let page = page(&chart(), &[]).unwrap();
         let body = page.split_once("id=\"plot-data\"").unwrap().1;
         assert_eq!(body.matches("</script>").count(), 2, "no text ends a script");
         for name in modules().unwrap() {

@@ -38,7 +38,8 @@ pub fn chart(flags: &PlotFlags, outer: NodeFlags, span: Span) -> Result<(Chart, 
     if curves.is_empty() && labels == 0 {
         asked.end(Within::Span)?;
     }
-    let frame = Frame { from: span.from, seconds, period: None, measure: Measure::PerSecond };
+    let (from, measure) = (Some(span.from), Measure::PerSecond);
+    let frame = Frame { from, seconds, period: None, measure, whose: "nodes" };
     Ok((draw(flags, &patterns, &right, (curves, left_out), frame)?, asked))
 }
 

@@ -33,29 +33,29 @@ Examples:
   khz query 'avg by (instance) (node_load1)' --range 10m --step 1m --json
                                     one object a line, for programs
   khz query 'node_load1' --at -5m   as it was five minutes ago
-  khz query '{\"net.rx_bytes\"}'      by our own name, in our own unit
+  khz query '{\"net.rx_bytes\"}'      by khz's own name, in khz's own unit
   khz query 'sum(node_load1)' --url http://victoria:8428
                                     ask another engine instead of a khz
   khz query up --store /var/lib/khz/store
-                                    out of the files of a store, without a
-                                    khz that runs
+                                    reads the files of a store; no khz need run
 
 PromQL in one minute:
   node_load1                        the last sample of each series
-  node_load1{instance=\"node7\"}      of these only; also =~ != !~
+  node_load1{instance=\"node7\"}      only those of node7; also =~ != !~
   rate(node_forks_total[5m])        growth a second over five minutes
   sum by (instance) (...)           one number a node; also avg, max, topk(3, ...)
 
-Where no series has a sample, stderr says so and the exit code is 0: `up == 0`
-has no answer while all is well. If a part of the past could not be read, stderr
-names it and the exit code is 3.
+If no series has a sample, stderr says so and the exit code is 0, because
+`up == 0` has no answer while all is well. If a part of the past could not be
+read, stderr names it and the exit code is 3.
 
-A plot has a row of blocks for each series, a column for some points: its
-height is the largest value. `_` is the value at the left of it: 0, or the
-lowest, if one is below 0. `·` is a time without a sample that can be drawn.
+A plot has a row of blocks for each series. A column stands for some points; its
+height is their largest value. The number at the left of a row is the value of
+`_`: 0, or the lowest value if one is below 0. `·` is a time without a sample
+that can be drawn.
 
-docs/promql.md says what of the language there is. `khz catalog --json` has the
-names that series have at Prometheus.";
+docs/promql.md says which parts of the language khz has. `khz catalog --json`
+has the names of series at Prometheus.";
 
 /// `khz query`.
 #[derive(Debug, Args)]

@@ -16,12 +16,12 @@ Examples:
   khz record 'node*:load.*' --hub hub1 --insecure --for 1m -o all.khzt
                                                   every node that reports to a
                                                   hub
-  khz record --last 5m -o before.khzt             what was, out of the rings of
-                                                  this machine's agents
-  khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, once a
-                                                  second, as the hub has it
-  khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node, out
-                                                  of the store of the hub that
+  khz record --last 5m -o before.khzt             the last 5 minutes, from the
+                                                  rings of this machine's agents
+  khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, one row
+                                                  a second, from the hub
+  khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node,
+                                                  from the store of the hub that
                                                   runs here, or of --server
   khz record --channel hot --hub hub1,hub2 --insecure -o hot.khzt
                                                   the rows of a channel, from the
@@ -29,16 +29,16 @@ Examples:
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten
                                                   files of 100 MiB each
-  khz record --params run.toml                    all of this from a file
+  khz record --params run.toml                    takes all flags from a file
 
-The file is read by `khz export`, `khz plot` and `khz correlate`, also while it
-is written; after a kill -9 it is valid to its last whole block. On its own node
-the recording has every number of the kernel files that the patterns touch: they
-are read as a whole anyway.
+`khz export`, `khz plot` and `khz correlate` read the file, also while khz
+writes it. After a kill -9 it is valid up to its last complete block. If khz
+records the node on which it runs without a hub, the recording has every number
+of the kernel files that the patterns need, because khz reads a whole file.
 
-A command after -- runs in a control group of its own, where the user may make
-one (root; others below `systemd-run --user --scope`). Its numbers are in the
-recording, too: cgroup.cpu_usage[...khz-record-PID] and the like.
+A command after -- runs in a control group of its own, if the user may make one
+(root; others below `systemd-run --user --scope`). The recording has the numbers
+of this group, too, such as cgroup.cpu_usage[...khz-record-PID].
 
 A file of parameters has the flags' names as keys:
   match = [\"cpu.*\", \"net.*\"]
@@ -47,10 +47,10 @@ A file of parameters has the flags' names as keys:
   output = \"run.khzt\"
   command = [\"mpirun\", \"./program\"]
 
-Exit codes: 0 done, 1 failed at work (a full disk: what was written stays), 2
-wrong usage, 3 some nodes or rows are missing, or nodes stood still for a
-second and more (each is named with what is missing); with a command: that of
-the command.";
+Exit codes: 0 done, 1 an error while it worked (after a full disk, the written
+part stays), 2 wrong usage, 3 some nodes or rows are missing, or nodes stood
+still for a second or more (khz names each with what is missing). If there is a
+command, the exit code is that of the command.";
 
 /// `khz record`.
 #[derive(Debug, Args)]

@@ -40,6 +40,7 @@ use group::{Group, Used};
 use hub_end::Ending;
 use hub_rows::HubRows;
 use origin::{Absent, Origin, find_hub};
+use program::Passed;
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
@@ -48,7 +49,8 @@ const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
 /// Nodes with missing rows that are named; of more nodes only the number is printed.
 const NODES_NAMED_MAX: usize = 20;
-/// The first Ctrl-C ends the recording, the second one the wait for missing rows, a third one the program.
+/// The first signal ends the recording, or goes on to the program that is recorded; the second one ends the wait for missing rows, a
+/// third one khz itself.
 const SIGNALS_MAX: u32 = 2;
 /// The link carries no rows out of the store.
 const FROM_HUB: &str =
@@ -263,7 +265,11 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
     program::check(&flags.command)?;
-    let signals = signals::count_signals(SIGNALS_MAX)?;
+    let passed = Passed::default();
+    let signals = signals::count_signals(SIGNALS_MAX, {
+        let passed = passed.clone();
+        move |signal| passed.pass(signal)
+    })?;
     let channel = flags.channel.as_deref().map(ChannelName::new).transpose();
     let channel = channel.map_err(|error| Failure::usage(sentence(&error)))?;
     // The hub knows the rest of a channel that it keeps.
@@ -284,11 +290,14 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
             return Err(failure);
         }
     };
+    if let Some(child) = &child {
+        passed.to(child);
+    }
     let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
     let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
     recorder.end_at(now());
-    let code = program::end_of(&mut child, followed.is_ok());
+    let code = program::end_of(&mut child, followed.is_ok(), &passed);
     followed.map_err(of_error)?;
     let before = signals.load(Ordering::Relaxed);
     let is_wanted = || signals.load(Ordering::Relaxed) > before;
@@ -338,7 +347,7 @@ fn follow(
         recorder.tick(now())?;
         progress.draw(|| recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-        // Ctrl-C reaches the program too, and its end ends the recording.
+        // Signals reach the program, too, and its end ends the recording.
         let is_stopped = origin.refused().is_some() || child.is_none() && signals.load(Ordering::Relaxed) > 0;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {

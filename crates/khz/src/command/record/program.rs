@@ -1,11 +1,15 @@
-//! The program that is recorded: whether it is there, its start and its end. What it uses is counted in `group.rs`.
+//! The program that is recorded: whether it is there, its start, the signals that go on to it, and its end. What it uses is counted in
+//! `group.rs`.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Access, access};
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
 
 use super::group::Group;
 use crate::show::outcome::Failure;
@@ -68,15 +72,69 @@ fn not_started(program: &str, error: &io::Error) -> Failure {
     Failure::NotStarted { code, problem: format!("cannot start {program}: {error}; nothing was recorded") }
 }
 
+/// The way of signals to the program. It is there before the program is.
+#[derive(Clone, Default)]
+pub struct Passed(Arc<Mutex<Way>>);
+
+#[derive(Default)]
+struct Way {
+    program: Option<Pid>,
+    /// What came before the program was there: as few as `khz record` counts.
+    waiting: Vec<Signal>,
+}
+
+impl Passed {
+    /// Signals go to this program from now on.
+    pub fn to(&self, child: &Child) {
+        let mut way = self.lock();
+        way.program = Some(Pid::from_child(child));
+        std::mem::take(&mut way.waiting).into_iter().for_each(|signal| way.pass(signal));
+    }
+
+    /// The program has ended: another one may get its number.
+    fn to_nobody(&self) {
+        *self.lock() = Way::default();
+    }
+
+    /// Passes a signal on. Ctrl-C has come from the terminal to the program, too.
+    pub fn pass(&self, signal: Signal) {
+        let mut way = self.lock();
+        match way.program {
+            None => way.waiting.push(signal),
+            Some(_) if signal == Signal::INT && is_in_front() => {}
+            Some(_) => way.pass(signal),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Way> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Way {
+    fn pass(&self, signal: Signal) {
+        // It may have ended just now.
+        let _ = self.program.map(|program| kill_process(program, signal));
+    }
+}
+
+/// True if what is typed at the terminal goes to this process and its programs.
+fn is_in_front() -> bool {
+    let terminal = fs::File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(&terminal).ok()) == Some(getpgrp())
+}
+
 /// Waits for the program, which may outlive its recording, and returns its exit code.
-pub fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
+pub fn end_of(child: &mut Option<Child>, is_recorded: bool, passed: &Passed) -> Option<u8> {
     use std::os::unix::process::ExitStatusExt;
     let child = child.as_mut()?;
     if matches!(child.try_wait(), Ok(None)) {
         let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
         crate::show::table::remark!("{why}; the program goes on");
     }
-    let status = child.wait().ok()?;
+    let status = child.wait().ok();
+    passed.to_nobody();
+    let status = status?;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Some(code as u8)
 }

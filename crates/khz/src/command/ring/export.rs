@@ -26,8 +26,7 @@ Examples:
                                             agent that has died
   khz ring export --lane local load.1m      ten times a second
   khz ring export --json -o rows.jsonl      everything, one object a row
-  khz ring export --trace -o idle.khzt      the blocks themselves, to be played
-                                            again
+  khz ring export --trace -o idle.khzt      the blocks themselves, as a trace
 
 Ten rows of `khz ring export --csv --last 10s load.1m kernel.forks 'net.rx_bytes[lo]'`:
   time,boot,kernel.forks,load.1m,net.rx_bytes[lo]

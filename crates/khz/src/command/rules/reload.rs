@@ -11,9 +11,9 @@ use crate::show::outcome::{Done, Outcome};
 /// Examples for `khz rules reload --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz rules reload                  of the hub on this machine
+  khz rules reload                  the hub of this machine loads its files
 
-SIGHUP to the hub's process does the same. Over the network one needs an
+SIGHUP to the hub's process does the same. Over the network you need an
 operator's token or certificate: docs/security.md.";
 
 /// Flags of `khz rules reload`.

@@ -24,24 +24,25 @@ Examples:
   khz rules score --json            one object a line: all rules together, then
                                     each
 
-A rule that fires at a node warns of it for 24 hours; what fires there within
-this time belongs to the same warning. The columns:
+When a rule fires at a node, it warns of this node for 24 hours. If it fires
+there again within this time, this belongs to the same warning. The columns:
 
   FIRED     how often it began to fire
   WARNINGS  warnings of a node. Each is in one of the columns that follow
-  DOWN      the node went down within the 24 hours, without saying so
+  DOWN      the node went down within the 24 hours, without a goodbye
   DRAINED   an action of khz drained the node, for an alert of another rule
-  ACTED     the same for an alert of this very rule: nobody knows what would
-            have happened otherwise
+  ACTED     an action drained the node for an alert of this very rule, so nobody
+            knows what would have happened otherwise
   NOTHING   nothing happened: a false alarm, as far as khz can see
   OPEN      the 24 hours are not over
-  LEAD      how much earlier it fired than the node went down or was drained:
-            the median, the lowest and the highest
+  LEAD      the time from the firing to the moment at which the node went down
+            or was drained: the median, the lowest and the highest
 
-The last line has the failures of nodes, and how many of them some rule had
-warned of. Of one rule it also prints firings when the node was down already,
-firings about no node, and warnings of which nobody knows, because the node was
-away or no hub ran. A node that an operator drains by hand is not seen.";
+The last line has the number of failures of nodes, and of how many of them some
+rule had warned. If you name a rule, khz also prints firings when the node was
+down already, firings about no node, and warnings whose result is not known,
+because the node was away or no hub ran. khz does not see a node that an
+operator drains by hand.";
 
 /// `khz rules score`.
 #[derive(Debug, Args)]

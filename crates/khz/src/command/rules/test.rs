@@ -16,7 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz rules test disk_test.yml      all tests of a file
   khz rules test *_test.yml --run full
-                                    those whose name has this word in it";
+                                    tests whose name contains this text";
 
 /// `khz rules test`.
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use crate::show::outcome::{Done, Failure, Outcome, sentence};
 pub const EXAMPLES: &str = "\
 Examples:
   khz store check                   the store of this machine's hub
-  khz store check /srv/khz          another one";
+  khz store check /srv/khz          another store";
 
 /// `khz store check`.
 #[derive(Debug, Args)]

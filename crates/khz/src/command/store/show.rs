@@ -25,8 +25,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz store show                    the store of this machine's hub
   khz store show /srv/khz --keep 1TiB
-                                    how long another one would last if it
-                                    might have so much
+                                    how long another store would last if it had
+                                    this size
   khz store show --json             one object a resolution";
 
 const DAY: f64 = 86_400.0;

@@ -41,20 +41,22 @@ Examples:
                                             strings
   khz watch kernel.interrupts --raw         the counter itself
   khz watch 'node7:load.*' --from '2026-11-21 14:00' --speed 10
-                                            that time again, ten times as fast,
-                                            out of the hub's store
+                                            replays that time from the hub's
+                                            store, ten times as fast
 
 In a pipe, a line that begins with # names the columns, or says how many rows of
 a node were lost since the start.
 
 With --json a row is an object: node, time (seconds since 1970), rate, lost (how
-many rows of the node were lost since the start), and values by series. A value
-that is not there is an object: absent, failed or unknown, with the reason.
+many rows of the node were lost since the start), and values by series. If there
+is no value, it is an object: absent, failed or unknown, with the reason.
 
-When the khz that is watched goes away, the command asks again until it is back,
-and says how many rows are missing. Exit code 3: rows were lost, nobody knows
-how many, a node that was killed had no row for a second or more, or a named
-node was away all the time (its old rows are not shown).";
+If the khz that is watched goes away, the command asks again until it is back,
+and says how many rows are missing.
+
+Exit code 3: rows were lost, or it is not known how many; a node that was killed
+had no row for a second or more; or a named node was away all the time (khz does
+not show its old rows).";
 
 /// `khz watch`.
 #[derive(Debug, Args)]

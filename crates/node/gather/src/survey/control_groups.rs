@@ -1,5 +1,6 @@
 //! Reads the control groups: walks the tree of folders when something in it has changed, and reads the files of each group that has
-//! tasks. The kernel answers from memory, so all of them are one step.
+//! tasks. The kernel answers from memory, so all of them are one step. What a group is called, files of runtimes say, which may be on a
+//! file server that is gone: each name is a step of its own.
 
 mod names;
 mod watch;
@@ -7,7 +8,7 @@ mod watch;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::instance::{kernel_bytes, kernel_text, shortened};
 use khz_parse::control_groups::{GroupFile, group_files};
@@ -18,6 +19,7 @@ use rustix::io::{Errno, read};
 
 use super::Answer;
 use super::course::{Abandoned, Course};
+use super::threads::Turn;
 use names::{Named, Names};
 use watch::Watch;
 
@@ -36,6 +38,8 @@ const NAME_TRIES: u32 = 30;
 
 /// What is kept from one survey to the next.
 pub(super) struct ControlGroups {
+    /// The names that paths say, and those that files say.
+    names_of_paths: Names,
     names: Names,
     files: Vec<GroupFile>,
     state: Mutex<State>,
@@ -62,7 +66,8 @@ struct Group {
 
 impl ControlGroups {
     pub fn new(root: &Path) -> Self {
-        ControlGroups { names: Names::new(root), files: group_files(), state: Mutex::default() }
+        let (names_of_paths, names) = (Names::of_paths(), Names::new(root));
+        ControlGroups { names_of_paths, names, files: group_files(), state: Mutex::default() }
     }
 
     /// Makes the text.
@@ -71,12 +76,19 @@ impl ControlGroups {
             return Ok(Err(Errno::TIMEDOUT));
         }
         let Some(top) = control_groups_folder(root) else { return Ok(Err(Errno::NOENT)) };
-        // A poisoned lock is harmless: the next walk makes another list.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.name_again(&mut state, &top);
-        if state.watch.has_news() {
-            self.walk(&mut state, &top);
+        for (folder, path) in self.unnamed(&top) {
+            let (turn, _) = course.begin_apart(path.as_bytes())?;
+            // Nothing is held while a file is read.
+            if turn == Turn::Take
+                && let Some(named) = self.names.of(&top, &path)
+            {
+                self.name(&folder, named);
+            }
         }
+        if !course.begin(b"")? {
+            return Ok(Err(Errno::TIMEDOUT));
+        }
+        let state = self.state();
         course.left_out = state.left_out;
         let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
         for group in &state.groups {
@@ -88,12 +100,41 @@ impl ControlGroups {
             // It is gone since the walk.
             let Ok(folder) = folder else { continue };
             // Two containers may have one name while the old one ends.
-            let name = if told.insert(&group.named.name) { &group.named.name } else { &group.path };
+            let names = [&group.named.name, &group.named.by_id, &group.path];
+            let is_free = |name: &&&String| !name.is_empty() && !told.contains(**name);
+            let name = names.iter().find(is_free).copied().unwrap_or(&group.path);
             told.insert(name);
             self.line(&folder, group, name, &mut text, &mut room);
         }
         text.extend(format!("* count={}\n", told.len()).bytes());
         Ok(Ok(text))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A poisoned lock is harmless: the next walk makes another list.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists the groups again if something has changed. Returns those whose names are not known, and are to be asked for.
+    fn unnamed(&self, top: &Path) -> Vec<(PathBuf, String)> {
+        let mut state = self.state();
+        if state.watch.has_news() {
+            self.walk(&mut state, top);
+        }
+        let is_unnamed = |group: &&mut Group| !group.named.is_resolved && group.tries < NAME_TRIES;
+        let unnamed = state.groups.iter_mut().filter(is_unnamed);
+        let ask = |group: &mut Group| {
+            group.tries += 1;
+            (group.folder.clone(), group.path.clone())
+        };
+        unnamed.map(ask).collect()
+    }
+
+    /// A group is called so from now on.
+    fn name(&self, folder: &Path, named: Named) {
+        if let Some(group) = self.state().groups.iter_mut().find(|group| group.folder == folder) {
+            group.named = named;
+        }
     }
 
     /// Lists all groups that have tasks.
@@ -115,7 +156,7 @@ impl ControlGroups {
                 Some(known) => known.clone(),
                 None => {
                     let path = kernel_text(folder.as_os_str().as_encoded_bytes());
-                    let Some(named) = self.names.of(top, &path) else { continue };
+                    let Some(named) = self.names_of_paths.of(top, &path) else { continue };
                     Group { folder, path, named, tries: 0 }
                 }
             };
@@ -126,18 +167,6 @@ impl ControlGroups {
                 groups.push(group);
             } else {
                 *left_out += 1;
-            }
-        }
-    }
-
-    /// Asks again for names that were not known.
-    fn name_again(&self, state: &mut State, top: &Path) {
-        let unnamed =
-            state.groups.iter_mut().filter(|group| !group.named.is_resolved && group.tries < NAME_TRIES);
-        for group in unnamed {
-            group.tries += 1;
-            if let Some(named) = self.names.of(top, &group.path) {
-                group.named = named;
             }
         }
     }

@@ -40,9 +40,8 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         if leaves.has_room(course) && course.begin(disk.name.as_bytes())? {
             let file = format!("b{}:{}", disk.major, disk.minor);
             let known = udev.as_mut().and_then(|udev| udev.text(&file).ok()).unwrap_or_default();
-            let step = disk.name.as_bytes();
-            leaves.add(step, disk.line(root, known, whereabouts));
-            disk.others(known).for_each(|line| leaves.add(step, line));
+            leaves.add(disk.line(root, known, whereabouts));
+            disk.others(known).for_each(|line| leaves.add(line));
         }
     }
     Ok(leaves.into_text().ok_or(Errno::NOENT))

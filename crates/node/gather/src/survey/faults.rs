@@ -65,8 +65,9 @@ const fn way(name: &'static str, fate: Fate) -> Way {
 }
 
 /// Files of the FUSE file system.
-const ANSWERS: [Way; 8] = [
+const ANSWERS: [Way; 9] = [
     way("hangs", STUCK),
+    way("hangs_too", STUCK),
     way("eio", UNREADABLE),
     way("eagain", UNREADABLE),
     way("ebusy", UNREADABLE),
@@ -381,7 +382,7 @@ impl Filesystem for Faulty {
         let (way, is_prom) = Faulty::way(ino);
         let text = match way {
             _ if !mood.is_broken => whole(way, is_prom),
-            "hangs" => return mood.held.push(reply),
+            "hangs" | "hangs_too" => return mood.held.push(reply),
             "eio" => return reply.error(fuser::Errno::EIO),
             "eagain" => return reply.error(fuser::Errno::EAGAIN),
             "ebusy" => return reply.error(fuser::Errno::EBUSY),
@@ -401,6 +402,72 @@ impl Drop for Release {
     fn drop(&mut self) {
         self.0.set(false);
     }
+}
+
+#[test]
+fn a_probe_and_an_agent_that_waits_show_what_hangs_beside_what_does_not() {
+    let root = MadeUp::new("fault-probe");
+    let place = root.join("faults");
+    fs::create_dir_all(&place).unwrap();
+    let faulty = Faulty::default();
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::RO];
+    let mount = match fuser::spawn_mount(faulty.clone(), &place, &config) {
+        Ok(mount) => mount,
+        Err(error) => return khz_skip::skip(format!("a FUSE file system, as root: {error}")),
+    };
+    let release = Release(faulty.clone());
+    for name in ["hangs", "hangs_too"] {
+        fs::create_dir_all(root.join(format!("{ROOM}/{name}"))).unwrap();
+        symlink(place.join(name), root.join(format!("{ROOM}/{name}/temp"))).unwrap();
+    }
+    root.write(&format!("{ROOM}/fine/temp"), "7\n");
+    faulty.set(true);
+    let files = [
+        own("alone", &format!("/{ROOM}/hangs/temp")),
+        own("room", &format!("/{ROOM}/*/temp")),
+        own("fine", &format!("/{ROOM}/fine/temp")),
+    ];
+    let known = KnownFiles::with(files);
+    let settings = SurveySettings { known, first_wait: super::SURVEYS_PATIENCE, ..SurveySettings::default() };
+    let found: BTreeMap<_, _> = crate::probe(&root, &settings)
+        .into_iter()
+        .filter(|report| files.iter().any(|file| file.name == report.name))
+        .map(|report| (report.name, (report.values, report.missing)))
+        .collect();
+    let stuck = |series: &str| (series.to_owned(), Reading::Failed(Fault::Stuck));
+    let expected = [
+        ("alone", (0, vec![stuck("own.alone")])),
+        ("fine", (1, vec![])),
+        ("room", (1, vec![stuck("own.room[hangs]"), stuck("own.room[hangs_too]")])),
+    ];
+    assert_eq!(found, expected.into());
+    let mut plan = crate::Plan::new(&*root, khz_model::NodeName::new("n1").unwrap());
+    plan.sources =
+        files.map(|file| crate::SourcePlan { file, rate: None, budget: None }).into_iter().collect();
+    plan.survey = settings;
+    let agent = crate::Agent::start(plan).unwrap();
+    let own = [khz_model::Pattern::new("own.*").unwrap()];
+    let latest = futures_executor::block_on(agent.query().latest(&own, Nanos(0))).unwrap();
+    let mut readings: Vec<(String, Reading)> = latest
+        .nodes
+        .into_iter()
+        .flat_map(|(_, samples)| samples)
+        .map(|sample| (sample.series.to_string(), sample.reading))
+        .collect();
+    readings.sort_by(|a, b| a.0.cmp(&b.0));
+    let seven = |series: &str| (series.to_owned(), Reading::Present(7));
+    let expected = [
+        stuck("own.alone"),
+        seven("own.fine"),
+        seven("own.room[fine]"),
+        stuck("own.room[hangs]"),
+        stuck("own.room[hangs_too]"),
+    ];
+    assert_eq!(readings, expected);
+    agent.stop();
+    drop(release);
+    drop(mount);
 }
 
 #[test]
@@ -426,7 +493,8 @@ fn what_reading_a_file_says_becomes_of_its_series_and_one_that_hangs_delays_no_o
     faulty.set(true);
     let mut watched = Watched::start(&root, &ANSWERS);
     watched.until("from the start", &expected(&ANSWERS, true));
-    let stuck: Vec<String> = watched.survey.lock().stuck.iter().map(super::worker::called).collect();
+    let called = |(index, thread)| super::worker::called(watched.survey.subjects[index], thread);
+    let stuck: Vec<String> = watched.survey.lock().threads.all_stuck().map(called).collect();
     for path in &files(0, "hangs") {
         let path = root.join(path).display().to_string();
         assert!(stuck.contains(&path), "{path}: {stuck:?}");

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_parse::mountinfo::{Mount, chosen, mounts};
 use khz_parse::survey::{NONE, STUCK, UNREADABLE, escape, unescaped};
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
+use super::threads::Turn;
 
 /// The most file systems that are asked: each costs a system call every ten seconds, and seven slots. A node of a
 /// cluster has some ten; one with hundreds of containers has a mount for each of them.
@@ -27,32 +29,55 @@ pub(super) fn is_live(root: &Path) -> bool {
         || statfs(root.join("proc")).is_ok_and(|found| found.f_type as u64 == libc::PROC_SUPER_MAGIC as u64)
 }
 
-/// Makes the text.
-pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
-    if !is_live(root) {
-        return Ok(Err(Errno::NOENT));
-    }
-    if !course.begin(b"")? {
-        return Ok(Err(Errno::TIMEDOUT));
-    }
-    let list = match Mounts::read(root) {
-        Ok(list) => list,
-        Err(errno) => return Ok(Err(errno)),
-    };
-    let mounts = list.visible(root);
-    let mut text = format!("* left_out={}\n", mounts.len().saturating_sub(MOUNTS_MAX)).into_bytes();
-    for mount in mounts.iter().take(MOUNTS_MAX) {
-        begin_line(&mut text, mount, list.is_read_only(mount));
-        let sizes = match course.begin(mount.place)? {
-            true => statvfs(below(root, mount.place)).map_err(|errno| {
-                course.note_refused(&below(root, mount.place), errno);
-                UNREADABLE
-            }),
-            false => Err(STUCK),
+/// What each file system said last, by its place: the end of its line.
+#[derive(Default)]
+pub(super) struct FileSystems(Mutex<HashMap<Vec<u8>, Vec<u8>>>);
+
+impl FileSystems {
+    /// Makes the text.
+    pub fn survey(&self, course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
+        if !is_live(root) {
+            return Ok(Err(Errno::NOENT));
+        }
+        if !course.begin(b"")? {
+            return Ok(Err(Errno::TIMEDOUT));
+        }
+        let list = match Mounts::read(root) {
+            Ok(list) => list,
+            Err(errno) => return Ok(Err(errno)),
         };
-        end_line(&mut text, sizes);
+        let mounts = list.visible(root);
+        let mut text = format!("* left_out={}\n", mounts.len().saturating_sub(MOUNTS_MAX)).into_bytes();
+        for mount in mounts.iter().take(MOUNTS_MAX) {
+            let end = match course.begin_apart(mount.place)?.0 {
+                Turn::Take => {
+                    let sizes = statvfs(below(root, mount.place));
+                    if let Err(errno) = sizes {
+                        course.note_refused(&below(root, mount.place), errno);
+                    }
+                    let end = end_of_line(sizes.map_err(|_| UNREADABLE));
+                    self.kept().insert(mount.place.to_owned(), end.clone());
+                    end
+                }
+                Turn::Leave => end_of_line(Err(STUCK)),
+                Turn::Keep(_) => match self.kept().get(mount.place) {
+                    Some(end) => end.clone(),
+                    // It has never answered, and may yet.
+                    None => continue,
+                },
+            };
+            begin_line(&mut text, mount, list.is_read_only(mount));
+            text.extend(end);
+        }
+        course.close()?;
+        self.kept().retain(|place, _| mounts.iter().any(|mount| mount.place == place));
+        Ok(Ok(text))
     }
-    Ok(Ok(text))
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Vec<u8>>> {
+        // A poisoned lock is harmless: the map is whole at any time.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
@@ -65,7 +90,7 @@ fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
     text.extend(format!(" read_only={}", u8::from(is_read_only)).bytes());
 }
 
-fn end_line(text: &mut Vec<u8>, sizes: Result<StatVfs, &'static str>) {
+fn end_of_line(sizes: Result<StatVfs, &'static str>) -> Vec<u8> {
     let line = match sizes {
         Ok(found) => {
             let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
@@ -82,7 +107,7 @@ fn end_line(text: &mut Vec<u8>, sizes: Result<StatVfs, &'static str>) {
         }
         Err(why) => format!(" error=1 size={why} free={why} available={why} files={why} files_free={why}\n"),
     };
-    text.extend(line.bytes());
+    line.into_bytes()
 }
 
 fn below(root: &Path, place: &[u8]) -> PathBuf {

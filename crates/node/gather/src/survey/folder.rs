@@ -99,15 +99,18 @@ impl<'a> Folder<'a> {
         Ok(names(&self.path.join(folder))?.into_iter().filter_map(matched).collect())
     }
 
-    /// How many files of a pattern have a value for which `counts` is true: `slaves/*/device/state`. What cannot be read is empty.
+    /// How many files of a pattern have a value for which `counts` is true: `slaves/*/device/state`. What cannot be read is empty. If
+    /// one is missing, the number is not known, unless only some of the names are meant (`lower_*/bonding_slave/mii_status`).
     pub fn count(&mut self, pattern: &str, counts: impl Fn(&[u8]) -> bool) -> Result<usize, Errno> {
-        let is_there = |value: &Result<&[u8], Errno>| !matches!(value, Err(Errno::NOENT | Errno::NOTDIR));
         let Some(star) = pattern.find('*') else {
-            let value = self.value(pattern);
-            return Ok(usize::from(is_there(&value) && counts(value?)));
+            return match self.value(pattern) {
+                Err(Errno::NOENT | Errno::NOTDIR) => Ok(0),
+                value => Ok(usize::from(counts(value?))),
+            };
         };
         let end = pattern[star..].find('/').map_or(pattern.len(), |slash| star + slash);
         let (place, below) = pattern.split_at(end);
+        let are_all_meant = place.rsplit('/').next() == Some("*");
         let mut count = 0;
         for (file, _) in self.matches(place)? {
             // With nothing below it, the name is what counts.
@@ -115,7 +118,11 @@ impl<'a> Folder<'a> {
                 true => Ok(&[][..]),
                 false => self.value([&file[..], below.as_bytes()].concat()),
             };
-            count += usize::from(is_there(&value) && counts(value.unwrap_or_default()));
+            count += usize::from(match value {
+                Err(Errno::NOENT | Errno::NOTDIR) if are_all_meant => return Err(Errno::NODATA),
+                Err(Errno::NOENT | Errno::NOTDIR) => false,
+                value => counts(value.unwrap_or_default()),
+            });
         }
         Ok(count)
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use khz_parse::survey::{NONE, escape};
+use khz_parse::survey::{NONE, describe, escape};
 use rustix::io::Errno;
 
 use super::Answer;
@@ -75,7 +75,16 @@ fn interface(folder: &mut Folder<'_>, name: &[u8], text: &mut Vec<u8>) {
     for label in ["address", "broadcast", "duplex", "ifalias", "operstate"] {
         folder.label(label, label, text);
     }
+    if let Some(state) = folder.value("flags").ok().and_then(switched) {
+        describe("adminstate", state.as_bytes(), text);
+    }
     text.push(b'\n');
+}
+
+/// Whether somebody has switched an interface on, by its flags.
+fn switched(flags: &[u8]) -> Option<&'static str> {
+    let flags = khz_parse::number::hexadecimal(flags.strip_prefix(b"0x")?).ok()?;
+    Some(if flags & libc::IFF_UP as u64 != 0 { "up" } else { "down" })
 }
 
 /// Bytes a second. A driver that does not know the speed says -1, or refuses.
@@ -96,6 +105,14 @@ fn speed(said: Result<&[u8], Errno>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_is_switched_on_by_its_flags_whatever_its_state() {
+        for (flags, state) in [("0x1003", Some("up")), ("0x1002", Some("down")), ("0x1", Some("up"))] {
+            assert_eq!(switched(flags.as_bytes()), state);
+        }
+        assert_eq!((switched(b"up"), switched(b""), switched(b"0x")), (None, None, None));
+    }
 
     #[test]
     fn a_speed_that_is_not_known_is_none() {

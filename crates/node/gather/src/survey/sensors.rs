@@ -15,7 +15,7 @@ use super::Answer;
 use super::course::{Abandoned, Course, Whereabouts};
 use super::folder::{Folder, joined, names};
 use super::line::Line;
-use super::trees::{Leaves, Trees};
+use super::trees::{Begun, Leaves, Trees};
 
 const CHIPS: &str = "sys/class/hwmon";
 
@@ -71,16 +71,21 @@ impl Chips {
         let chips = self.find(course, root, folders)?;
         let mut leaves = Leaves::new();
         for (chip, name) in chips.iter().zip(distinct(&chips)) {
-            let step = chip.step();
-            if trees.begin(course, &step, &mut leaves)? {
-                chip.read(course, &root.join(CHIPS).join(&chip.folder), &name, &step, &mut leaves);
-            } else if !leaves.has(&step)
-                && let Some(line) = unanswered(&name, &course.stuck_file(&step))
-            {
-                leaves.add(&step, line);
+            match trees.begin(course, &chip.step(), &mut leaves)? {
+                Begun::Read(step) => {
+                    chip.read(course, &root.join(CHIPS).join(&chip.folder), &name, &mut leaves);
+                    trees.end(course, step, &mut leaves);
+                }
+                Begun::Known => {}
+                Begun::Unknown(step) => {
+                    if let Some(line) = unanswered(&name, &course.stuck_file(&step.0)) {
+                        leaves.add(line);
+                        trees.end(course, step, &mut leaves);
+                    }
+                }
             }
         }
-        Ok(trees.finish(course.subject(), leaves).ok_or(Errno::NOENT))
+        Ok(trees.finish(course, leaves)?.ok_or(Errno::NOENT))
     }
 
     /// The chips in these folders. One that is stuck is called as it was: its name tells others of the same device apart.
@@ -133,7 +138,7 @@ impl Chip {
         Some(Chip { folder, called, driver })
     }
 
-    fn read(&self, course: &mut Course<'_>, path: &Path, name: &str, step: &[u8], leaves: &mut Leaves) {
+    fn read(&self, course: &mut Course<'_>, path: &Path, name: &str, leaves: &mut Leaves) {
         if !leaves.has_room(course) {
             return;
         }
@@ -141,7 +146,7 @@ impl Chip {
         if !driver.is_empty() {
             let mut line = Line::new("chip", name.as_bytes(), []);
             line.label("chip_name", driver.as_bytes());
-            leaves.add(step, line);
+            leaves.add(line);
         }
         let whereabouts = course.whereabouts();
         for (sensor, files) in sensors(path) {
@@ -155,12 +160,12 @@ impl Chip {
             for entry in entries("sensor") {
                 read.number(&mut line, entry);
             }
-            leaves.add(step, line);
+            leaves.add(line);
             if files.contains_key(CLOCK) && files.keys().any(|file| file.ends_with(LABEL)) {
                 let clock = cleaned(&String::from_utf8_lossy(&label));
                 let mut line = Line::new("clock", name.as_bytes(), [("sensor", clock.as_bytes())]);
                 entries("clock").for_each(|entry| read.number(&mut line, entry));
-                leaves.add(step, line);
+                leaves.add(line);
             }
             course.note(|| read.problem());
         }

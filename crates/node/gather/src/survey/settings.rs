@@ -2,10 +2,18 @@
 
 use std::path::PathBuf;
 
+use khz_model::Nanos;
 use khz_parse::KnownFiles;
 use khz_parse::textfile::FOLDER;
 
+use super::SURVEY_STUCK_AFTER;
 use super::processes::PROCESS_PLACES;
+
+/// Most surveys take some milliseconds; a daemon goes on while one takes long.
+const FIRST_WAIT: Nanos = Nanos::from_millis(500);
+
+/// Who reads once waits until each text is there, or is known to be stuck.
+pub const SURVEYS_PATIENCE: Nanos = Nanos(2 * SURVEY_STUCK_AFTER.0);
 
 /// What of the surveys is a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +24,17 @@ pub struct SurveySettings {
     pub places: usize,
     /// The sources that there are.
     pub known: KnownFiles,
+    /// A start waits for the first texts, so that the first row has them, but not for longer than this.
+    pub first_wait: Nanos,
 }
 
 impl Default for SurveySettings {
     fn default() -> Self {
-        SurveySettings { text_files: FOLDER.into(), places: PROCESS_PLACES, known: KnownFiles::default() }
+        SurveySettings {
+            text_files: FOLDER.into(),
+            places: PROCESS_PLACES,
+            known: KnownFiles::default(),
+            first_wait: FIRST_WAIT,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::threads::Turn;
 use super::*;
 
 /// The limit only ends a hanging test.
@@ -10,15 +11,27 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a step may take in these tests. A busy machine may hold a thread up for longer; then it comes back.
 const SOON: Nanos = Nanos::from_millis(50);
 
-/// The items that block, until they are taken out.
+/// The items that block, until they are taken out; and those that have answered once.
 #[derive(Clone, Default)]
-struct Blocked(Arc<(Mutex<BTreeSet<&'static str>>, Condvar)>);
+struct Blocked(Arc<(Mutex<BTreeSet<&'static str>>, Condvar)>, Arc<Mutex<BTreeSet<String>>>);
 
 impl Blocked {
     fn of(items: &[&'static str]) -> Self {
         let blocked = Blocked::default();
-        blocked.0.0.lock().unwrap().extend(items);
+        blocked.block(items);
         blocked
+    }
+
+    fn block(&self, items: &[&'static str]) {
+        self.0.0.lock().unwrap().extend(items);
+    }
+
+    fn answer(&self, item: &str) {
+        self.1.lock().unwrap().insert(item.to_owned());
+    }
+
+    fn has_answered(&self, item: &str) -> bool {
+        self.1.lock().unwrap().contains(item)
     }
 
     fn wait_for(&self, item: &str) {
@@ -32,23 +45,37 @@ impl Blocked {
     }
 }
 
-/// A survey whose text has a line for each item, `a` or, where another thread is stuck, `a stuck`.
+/// Makes a text with a line for each item: `a`, or `a stuck`, or nothing if its answer is waited for. Of an item with a `!` the whole
+/// survey waits for the answer.
+fn text_of(course: &mut Course<'_>, items: &[&str], blocked: &Blocked) -> Result<Answer, Abandoned> {
+    let mut text = String::new();
+    for item in items {
+        let turn = match item.starts_with('!') {
+            true if course.begin(item.as_bytes())? => Turn::Take,
+            true => Turn::Leave,
+            false => course.begin_apart(item.as_bytes())?.0,
+        };
+        match turn {
+            Turn::Take => blocked.wait_for(item),
+            Turn::Leave => {
+                text += &format!("{item} stuck\n");
+                continue;
+            }
+            Turn::Keep(_) if !blocked.has_answered(item) => continue,
+            Turn::Keep(_) => {}
+        }
+        blocked.answer(item);
+        text += &format!("{item}\n");
+    }
+    Ok(Ok(text.into_bytes()))
+}
+
+/// The clock is surveyed beside the items, and has no step.
 fn survey_of(items: &'static [&'static str], blocked: &Blocked) -> Arc<Survey> {
     let blocked = blocked.clone();
-    let surveyor = move |course: &mut Course<'_>| {
-        if course.subject() == Subject::Clock {
-            return Ok(Ok(b"clock\n".to_vec()));
-        }
-        let mut text = String::new();
-        for item in items {
-            if course.begin(item.as_bytes())? {
-                blocked.wait_for(item);
-                text += &format!("{item}\n");
-            } else {
-                text += &format!("{item} stuck\n");
-            }
-        }
-        Ok(Ok(text.into_bytes()))
+    let surveyor = move |course: &mut Course<'_>| match course.subject() {
+        Subject::Clock => Ok(Ok(b"clock\n".to_vec())),
+        _ => text_of(course, items, &blocked),
     };
     Survey::with([Subject::FileSystems, Subject::Clock], Box::new(surveyor))
 }
@@ -96,55 +123,204 @@ fn what_is_stuck_is_left_out_and_everything_else_goes_on() {
     }
 }
 
-/// One more than may be stuck at one subject.
-const TOO_MANY: [&str; SURVEYS_STUCK_OF_SUBJECT_MAX + 1] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+/// A time at which each step is slow, and none is stuck.
+fn later() -> (Nanos, Nanos) {
+    let stuck_after = Nanos::from_secs(3_600);
+    (Nanos(crate::clock::boot().0 + stuck_after.0 / SLOW_PART), stuck_after)
+}
+
+/// Looks at such a time until the latest answer is this one.
+fn until_slow(survey: &Arc<Survey>, subject: Subject, expected: &str) {
+    let (begun, mut text) = (Instant::now(), SurveyText::new(survey, subject));
+    let mut buffer = Vec::new();
+    loop {
+        let (now, stuck_after) = later();
+        survey.look_for_stuck(now, stuck_after);
+        let found =
+            text.read(&mut buffer).map(|length| String::from_utf8_lossy(&buffer[..length]).into_owned());
+        if found.as_deref() == Ok(expected) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{found:?}, expected {expected:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 #[test]
-fn beyond_the_limit_of_one_subject_only_this_one_is_not_surveyed_until_one_comes_back() {
+fn a_slow_step_keeps_neither_other_subjects_nor_other_steps_waiting_and_its_answer_counts() {
+    let blocked = Blocked::of(&["b", "d"]);
+    let survey = survey_of(&["a", "b", "c", "d"], &blocked);
+    survey.want(u64::MAX);
+    until_slow(&survey, Subject::Clock, "clock\n");
+    until_slow(&survey, Subject::FileSystems, "a\nc\n");
+    assert_eq!(survey.lock().threads.stuck(), 0);
+    assert!(!survey.wait(Duration::ZERO), "two answers are waited for");
+    // Nobody has asked again: the answer itself makes another text.
+    blocked.release(&["b"]);
+    until_slow(&survey, Subject::FileSystems, "a\nb\nc\n");
+    blocked.release(&["d"]);
+    assert!(survey.wait(PATIENCE));
+    until_slow(&survey, Subject::FileSystems, "a\nb\nc\nd\n");
+    // What has answered before is written while it is slow.
+    blocked.block(&["a", "c"]);
+    let made = survey.versions[0].load(Ordering::Acquire);
+    while !survey.want(u64::MAX) {}
+    let begun = Instant::now();
+    while survey.versions[0].load(Ordering::Acquire) == made {
+        let (now, stuck_after) = later();
+        survey.look_for_stuck(now, stuck_after);
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    until_slow(&survey, Subject::FileSystems, "a\nb\nc\nd\n");
+    blocked.release(&["a", "c"]);
+    assert!(survey.wait(PATIENCE));
+    survey.end();
+}
+
+#[test]
+fn while_a_whole_survey_is_slow_the_other_subjects_are_surveyed_and_it_is_ended_by_its_own_thread() {
+    let blocked = Blocked::of(&["!b"]);
+    let survey = survey_of(&["a", "!b", "c"], &blocked);
+    survey.want(1);
+    // The second thread comes when there is something to do for it, and not before.
+    let begun = Instant::now();
+    while survey.lock().threads.has_taker() {
+        let (now, stuck_after) = later();
+        survey.look_for_stuck(now, stuck_after);
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    for _ in 0..3 {
+        let made = survey.versions[1].load(Ordering::Acquire);
+        while !survey.want(u64::MAX) {}
+        let begun = Instant::now();
+        while survey.versions[1].load(Ordering::Acquire) == made {
+            assert!(begun.elapsed() < PATIENCE, "the clock waits");
+        }
+    }
+    assert_eq!(survey.versions[0].load(Ordering::Acquire), 0);
+    blocked.release(&["!b"]);
+    assert!(survey.wait(PATIENCE));
+    until_slow(&survey, Subject::FileSystems, "a\n!b\nc\n");
+    // One thread is left.
+    let begun = Instant::now();
+    while Arc::strong_count(&survey) > 2 {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    survey.end();
+}
+
+/// How often the kernel has put a thread of this process on a CPU or taken it away, once it sleeps.
+fn switches(thread: i32) -> u64 {
+    let begun = Instant::now();
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+        if value("State:").starts_with('S') {
+            let number = |name: &str| value(name).parse::<u64>().unwrap();
+            return number("voluntary_ctxt_switches:") + number("nonvoluntary_ctxt_switches:");
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn where_nothing_hangs_there_is_one_thread_and_it_sleeps_until_there_is_work() {
+    let threads = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = threads.clone();
+    let surveyor = move |course: &mut Course<'_>| {
+        seen.lock().unwrap().insert(rustix::thread::gettid().as_raw_nonzero().get());
+        course.begin_apart(b"a")?;
+        Ok(Ok(b"whole\n".to_vec()))
+    };
+    let survey = Survey::with([Subject::FileSystems, Subject::Clock], Box::new(surveyor));
+    let plan = |subject: &Subject| SubjectPlan { subject: *subject, period: Nanos(0), budget: None };
+    let start = crate::clock::boot();
+    let mut surveys = Surveys::new(survey.clone(), survey.subjects.iter().map(plan), start);
+    for _ in 0..100 {
+        while !survey.want(u64::MAX) {}
+        assert!(survey.wait(PATIENCE));
+    }
+    assert_eq!(threads.lock().unwrap().len(), 1);
+    let thread = *threads.lock().unwrap().first().unwrap();
+    let before = switches(thread);
+    let ticks = 1..SURVEY_PERIOD_MIN.0 / 1_000;
+    ticks.for_each(|tick| surveys.look(Nanos(start.0 + tick * 1_000)));
+    assert_eq!(switches(thread), before);
+}
+
+/// One more than may be stuck at one subject while all others are asked.
+const TOO_MANY: [&str; SURVEYS_STUCK_OF_SUBJECT_MAX + 1] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+/// What answers before them, and after them.
+const ALL: [&str; SURVEYS_STUCK_OF_SUBJECT_MAX + 6] =
+    ["p", "q", "r", "s", "a", "b", "c", "d", "e", "f", "g", "h", "i", "z"];
+
+#[test]
+fn beyond_the_limit_of_one_subject_what_has_answered_since_is_asked_on() {
     let blocked = Blocked::of(&TOO_MANY);
-    let survey = survey_of(&TOO_MANY, &blocked);
+    let survey = survey_of(&ALL, &blocked);
     let mut surveys = surveys(&survey);
+    let stuck = "p\nq\nr\ns\na stuck\nb stuck\nc stuck\nd stuck\ne stuck\nf stuck\ng stuck\nh stuck\n";
+    let crowded = stuck.to_owned() + "i stuck\nz stuck\n";
+    until(&mut surveys, Subject::FileSystems, Ok(&crowded));
+    // All are surveyed as often as before.
+    let made: Vec<u64> = survey.versions.iter().map(|made| made.load(Ordering::Acquire)).collect();
+    let begun = Instant::now();
+    while survey.versions.iter().zip(&made).any(|(now, made)| now.load(Ordering::Acquire) < made + 20) {
+        surveys.look(crate::clock::boot());
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(survey.lock().threads.stuck(), SURVEYS_STUCK_OF_SUBJECT_MAX);
+    until(&mut surveys, Subject::FileSystems, Ok(&crowded));
+    // One of those that are asked on hangs, too: the others are still asked.
+    blocked.block(&["q"]);
+    until(&mut surveys, Subject::FileSystems, Ok(&crowded.replace("q\n", "q stuck\n")));
+    blocked.release(&["q", "a", "i"]);
+    until(&mut surveys, Subject::FileSystems, Ok(&(stuck.replace("a stuck", "a") + "i\nz\n")));
+    blocked.release(&TOO_MANY);
+    until(&mut surveys, Subject::FileSystems, Ok("p\nq\nr\ns\na\nb\nc\nd\ne\nf\ng\nh\ni\nz\n"));
+}
+
+#[test]
+fn when_those_that_were_asked_on_hang_too_only_this_subject_is_not_surveyed_until_one_comes_back() {
+    let blocked = Blocked::of(&TOO_MANY);
+    let survey = survey_of(&ALL, &blocked);
+    let mut surveys = surveys(&survey);
+    let crowded = "p\nq\nr\ns\na stuck\nb stuck\nc stuck\nd stuck\ne stuck\nf stuck\ng stuck\nh stuck\ni stuck\nz stuck\n";
+    until(&mut surveys, Subject::FileSystems, Ok(crowded));
+    blocked.block(&["p", "q", "r", "s"]);
     until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
+    assert_eq!(survey.lock().threads.stuck(), SURVEYS_STUCK_OF_SUBJECT_END);
     let made = survey.versions[1].load(Ordering::Acquire);
-    until(&mut surveys, Subject::Clock, Ok("clock\n"));
-    // The others are surveyed as often as before.
     let begun = Instant::now();
     while survey.versions[1].load(Ordering::Acquire) < made + 20 {
         surveys.look(crate::clock::boot());
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(survey.lock().stuck.len(), SURVEYS_STUCK_OF_SUBJECT_MAX);
     until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
-    blocked.release(&["a", "i"]);
-    let stuck = "a\nb stuck\nc stuck\nd stuck\ne stuck\nf stuck\ng stuck\nh stuck\ni\n";
-    until(&mut surveys, Subject::FileSystems, Ok(stuck));
-    until(&mut surveys, Subject::Clock, Ok("clock\n"));
-    blocked.release(&TOO_MANY);
-    until(&mut surveys, Subject::FileSystems, Ok(&stuck.replace(" stuck", "")));
+    blocked.release(&ALL);
+    until(&mut surveys, Subject::FileSystems, Ok(&crowded.replace(" stuck", "")));
 }
 
 #[test]
 fn beyond_the_limit_of_all_stuck_threads_nothing_is_surveyed_until_one_comes_back() {
-    let blocked = Blocked::of(&TOO_MANY);
+    // As many subjects as it takes.
+    let subjects = [Subject::FileSystems, Subject::Sensors, Subject::Disks, Subject::Clock];
+    let blocked = Blocked::of(&ALL);
     let blocker = blocked.clone();
-    let subjects = [Subject::FileSystems, Subject::Sensors, Subject::Clock];
-    let surveyor = move |course: &mut Course<'_>| {
-        for item in TOO_MANY.iter().filter(|_| course.subject() != Subject::Clock).collect::<Vec<_>>() {
-            if course.begin(item.as_bytes())? {
-                blocker.wait_for(item);
-            }
-        }
-        Ok(Ok(b"whole\n".to_vec()))
+    let surveyor = move |course: &mut Course<'_>| match course.subject() {
+        Subject::Clock => Ok(Ok(b"whole\n".to_vec())),
+        _ => text_of(course, &ALL, &blocker).map(|text| text.map(|_| b"whole\n".to_vec())),
     };
     let survey = Survey::with(subjects, Box::new(surveyor));
     let mut surveys = surveys(&survey);
     for subject in subjects {
         until(&mut surveys, subject, Err(Errno::TIMEDOUT));
     }
-    assert_eq!(survey.lock().stuck.len(), SURVEYS_STUCK_MAX);
-    assert!(!survey.lock().has_worker);
-    blocked.release(&TOO_MANY);
+    assert_eq!(survey.lock().threads.stuck(), SURVEYS_STUCK_MAX);
+    blocked.release(&ALL);
     for subject in subjects {
         until(&mut surveys, subject, Ok("whole\n"));
     }
@@ -187,7 +363,7 @@ fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
     );
     let made = || survey.versions[0].load(Ordering::Acquire);
     (1..11).for_each(|second| surveys.look(Nanos::from_secs(second)));
-    assert_eq!((made(), survey.lock().wanted), (1, 0));
+    assert_eq!((made(), survey.lock().threads.is_busy()), (1, false));
     surveys.look(Nanos::from_secs(11));
     assert!(survey.wait(PATIENCE));
     assert_eq!(made(), 2);

@@ -22,6 +22,7 @@ use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
 use super::folder::{Folder, joined, names};
 use super::line::Line;
+use super::threads::{Step, Turn};
 use crate::clock;
 use found::{Found, Head, Unread};
 pub(super) use leaves::Leaves;
@@ -44,7 +45,7 @@ pub const TREE_SLOW_READS_MAX: u32 = 8;
 pub(super) struct Trees {
     /// The sources among which they are.
     known: KnownFiles,
-    /// What each survey wrote last, for folders whose drivers are stuck now.
+    /// What each step of a survey wrote last, for folders whose drivers are slow or stuck now.
     latest: Mutex<HashMap<Subject, Lines>>,
     /// The begin of the line, and the word of the instance, that is being read in a folder of which there is no line yet: if its driver
     /// hangs, they say of what.
@@ -53,6 +54,16 @@ pub(super) struct Trees {
     churns: Mutex<HashMap<Subject, Arc<Mutex<Churn>>>>,
     /// The number of slow reads of an entry, one after the other.
     slow: Mutex<HashMap<&'static str, u32>>,
+}
+
+/// What becomes of a folder in a survey.
+pub(super) enum Begun {
+    /// It is read in this step.
+    Read(Step),
+    /// Its lines are in the text.
+    Known,
+    /// It is stuck in this step, and there is no line of it.
+    Unknown(Step),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,7 +94,7 @@ impl Trees {
             }
         }
         leaves.end(course);
-        Ok(self.finish(course.subject(), leaves).ok_or(problem))
+        Ok(self.finish(course, leaves)?.ok_or(problem))
     }
 
     /// The limit of new names of a source that a configuration describes, at the begin of a text.
@@ -142,39 +153,65 @@ impl Trees {
     /// Writes the lines of the latest survey that are below a folder, as stuck.
     fn stuck_below(&self, subject: Subject, folder: &[u8], leaves: &mut Leaves) {
         let latest = lock(&self.latest);
-        let is_below = |step: &[u8]| step.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"));
+        let is_below = |item: &[u8]| item.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"));
         for (step, lines) in latest.get(&subject).into_iter().flatten() {
-            if is_below(step) && !leaves.has(step) {
-                leaves.add_stuck(step, lines);
+            if is_below(&step.0) && !leaves.steps.contains(step) {
+                leaves.add_known(step, lines, true);
             }
         }
     }
 
-    /// Ends a survey: its lines are kept. `None`: there is no instance.
-    pub fn finish(&self, subject: Subject, leaves: Leaves) -> Option<Vec<u8>> {
-        lock(&self.latest).insert(subject, leaves.lines);
-        lock(&self.heads).retain(|(of, _), _| *of != subject);
+    /// Ends a survey. `None`: there is no instance.
+    pub fn finish(&self, course: &mut Course<'_>, leaves: Leaves) -> Result<Option<Vec<u8>>, Abandoned> {
+        course.close()?;
+        if let Some(latest) = lock(&self.latest).get_mut(&course.subject()) {
+            latest.retain(|step, _| leaves.steps.contains(step));
+        }
+        if leaves.text.is_empty() && leaves.is_waiting {
+            // Whether there is an instance is not known yet.
+            return Err(Abandoned);
+        }
         // A folder is there without a device, too.
-        (!leaves.text.is_empty()).then_some(leaves.text)
+        Ok((!leaves.text.is_empty()).then_some(leaves.text))
     }
 
-    /// Begins the step of a folder. `false`: another thread is stuck in it; its lines say so.
+    /// Begins the step of a folder. If it is not read now, what is known of it is in the text.
     pub fn begin(
         &self,
         course: &mut Course<'_>,
-        step: &[u8],
+        folder: &[u8],
         leaves: &mut Leaves,
-    ) -> Result<bool, Abandoned> {
-        if course.begin(step)? {
-            return Ok(true);
+    ) -> Result<Begun, Abandoned> {
+        let (turn, number) = course.begin_apart(folder)?;
+        let step = (folder.to_owned(), number);
+        if turn == Turn::Take {
+            return Ok(Begun::Read(step));
         }
         // They stay where they are: this survey may be given up, too, and another one needs them.
-        if let Some(lines) = lock(&self.latest).get(&course.subject()).and_then(|latest| latest.get(step))
-            && !leaves.has(step)
-        {
-            leaves.add_stuck(step, lines);
+        if let Some(lines) = lock(&self.latest).get(&course.subject()).and_then(|latest| latest.get(&step)) {
+            leaves.add_known(&step, lines, turn == Turn::Leave);
         }
-        Ok(false)
+        let is_unknown = turn == Turn::Leave && !leaves.has(folder);
+        leaves.is_waiting |= turn != Turn::Leave && !leaves.steps.contains(&step);
+        Ok(if is_unknown { Begun::Unknown(step) } else { Begun::Known })
+    }
+
+    /// Ends the step: its lines are kept.
+    pub fn end(&self, course: &Course<'_>, step: Step, leaves: &mut Leaves) {
+        lock(&self.heads).remove(&(course.subject(), step.0.clone()));
+        self.keep(course.subject(), step, leaves);
+    }
+
+    fn keep(&self, subject: Subject, step: Step, leaves: &mut Leaves) {
+        let lines = std::mem::take(&mut leaves.lines);
+        let mut latest = lock(&self.latest);
+        let latest = latest.entry(subject).or_default();
+        if lines.is_empty() {
+            latest.remove(&step);
+        } else {
+            leaves.steps.insert(step.clone());
+            latest.insert(step, lines);
+        }
     }
 
     /// Adds the lines of these folders. Returns why one of them could not be opened.
@@ -189,36 +226,45 @@ impl Trees {
         let (mut before, mut refused) = (0, None);
         for place in found {
             // A folder may be one of several kinds, which are stuck each for itself.
-            let step = place.path.clone();
-            if !self.begin(course, &step, leaves)? {
-                let head = lock(&self.heads).get(&(course.subject(), step.clone())).cloned();
-                let why = Unread::Stuck(&course.stuck_file(&step), head);
-                if !leaves.has(&step)
-                    && let Some(line) = place.unread(root, groups, branch, why)
-                {
-                    leaves.add(&step, line);
+            let step = match self.begin(course, &place.path, leaves)? {
+                Begun::Read(step) => step,
+                Begun::Known => continue,
+                Begun::Unknown(step) => {
+                    let head = lock(&self.heads).get(&(course.subject(), step.0.clone())).cloned();
+                    let why = Unread::Stuck(&course.stuck_file(&step.0), head);
+                    if let Some(line) = place.unread(root, groups, branch, why) {
+                        leaves.add(line);
+                        self.keep(course.subject(), step, leaves);
+                    }
+                    continue;
                 }
-                continue;
-            }
+            };
             let mut folder = match Folder::open(&place.below(root), course.whereabouts()) {
                 Ok(folder) => folder,
                 // It is no folder, or has gone since it was listed.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => continue,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => {
+                    self.end(course, step, leaves);
+                    continue;
+                }
                 Err(errno) => {
                     course.note_refused(&place.below(root), errno);
                     refused = Some(errno);
                     if let Some(line) = place.unread(root, groups, branch, Unread::Folder)
                         && leaves.has_room(course)
                     {
-                        leaves.add(&step, line);
+                        leaves.add(line);
                     }
+                    self.end(course, step, leaves);
                     continue;
                 }
             };
             let mut index = None;
             if let Some((file, word)) = branch.only {
                 match folder.value(file).ok().and_then(|value| numbered(value, word)) {
-                    None => continue,
+                    None => {
+                        self.end(course, step, leaves);
+                        continue;
+                    }
                     Some(number) => index = Some(number.unwrap_or(before)),
                 }
                 before = index.map_or(0, |index| index + 1);
@@ -254,11 +300,12 @@ impl Trees {
                 }
                 let head = place.head(&groups[0], branch, index, &word, &mut folder);
                 if is_new {
-                    let key = (course.subject(), step.clone());
+                    let key = (course.subject(), step.0.clone());
                     lock(&self.heads).insert(key, (head.clone(), word.clone()));
                 }
-                leaves.add(&step, self.filled(head, groups, &word, &mut folder));
+                leaves.add(self.filled(head, groups, &word, &mut folder));
             }
+            self.end(course, step, leaves);
             course.note(|| folder.problem());
         }
         Ok(refused)

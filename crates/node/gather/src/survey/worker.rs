@@ -1,5 +1,5 @@
-//! The thread that makes surveys: one subject after the other, whenever one is wanted. It ends when all is over, or when
-//! it was given up and comes back.
+//! A thread that makes surveys: one subject after the other, whenever one is wanted. It ends when all is over, or when another one
+//! has taken its place while it was held up.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -9,8 +9,9 @@ use khz_model::printable::printable;
 use khz_parse::Subject;
 use khz_parse::survey::unescaped;
 
+use super::Survey;
 use super::course::Course;
-use super::{Step, Stuck, Survey};
+use super::threads::{Place, Thread};
 use crate::clock;
 
 /// The stack of the thread: its deepest call lists a folder, its largest buffer has 4 KiB.
@@ -20,54 +21,51 @@ const STACK_BYTES: usize = 128 << 10;
 pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
     let run = move || {
         run(&survey, number);
-        // If it was given up, it is stuck no more.
-        let mut state = survey.lock();
-        state.stuck.retain(|stuck| stuck.worker != number);
-        survey.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
+        survey.lock().threads.has_left(number);
     };
     std::thread::Builder::new().name("survey".into()).stack_size(STACK_BYTES).spawn(run).map(drop)
 }
 
 fn run(survey: &Survey, number: u64) {
-    while let Some((index, subject)) = next(survey, number) {
+    let place = Place::default();
+    while let Some(index) = next(survey, number, &place) {
         let (start, before) = (clock::boot(), clock::thread_cpu());
-        let mut course = Course { survey, worker: number, subject, left_out: 0, problem: None };
-        let Ok(answer) = (survey.surveyor)(&mut course) else { return };
+        let mut course = Course::new(survey, number, index, &place);
+        let answer = (survey.surveyor)(&mut course);
         let mut state = survey.lock();
-        if state.worker != number {
-            return;
+        let is_made = state.threads.end(number, course.problem_of_step());
+        survey.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
+        survey.counts.stuck.store(state.threads.stuck() as u64, Ordering::Relaxed);
+        if let (true, Ok(answer)) = (is_made, answer) {
+            let cost = clock::thread_cpu().since(before);
+            state.took[index] = clock::boot().since(start);
+            survey.costs[index].store(cost.0, Ordering::Relaxed);
+            state.answers[index] = Some(answer);
+            state.left_out[index] = course.left_out;
+            state.problems[index] = course.problem;
+            survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
+            survey.versions[index].fetch_add(1, Ordering::Release);
+            survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
+            survey.counts.cpu.fetch_add(cost.0, Ordering::Relaxed);
         }
-        state.step = None;
-        survey.step_since.store(0, Ordering::Relaxed);
-        let cost = clock::thread_cpu().since(before);
-        state.took[index] = clock::boot().since(start);
-        survey.costs[index].store(cost.0, Ordering::Relaxed);
-        state.answers[index] = Some(answer);
-        state.left_out[index] = course.left_out;
-        state.problems[index] = course.problem;
-        survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
-        survey.versions[index].fetch_add(1, Ordering::Release);
-        survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
-        survey.counts.cpu.fetch_add(cost.0, Ordering::Relaxed);
-        if state.wanted == 0 {
+        if !state.threads.is_busy() {
             survey.made.notify_all();
+        } else if state.threads.has_work() {
+            // Of this thread, or of the one that takes subjects now.
+            survey.bell.notify_one();
         }
     }
 }
 
-/// Sleeps until a subject is wanted; `None`: there is nothing more to do for this thread.
-fn next(survey: &Survey, number: u64) -> Option<(usize, Subject)> {
+/// Sleeps until a subject is wanted, and returns its number; `None`: there is nothing more to do for this thread.
+fn next(survey: &Survey, number: u64, place: &Place) -> Option<usize> {
     let mut state = survey.lock();
     loop {
-        if state.is_over || state.worker != number {
+        if state.is_over {
             return None;
         }
-        let index = state.wanted.trailing_zeros() as usize;
-        if let Some(&subject) = survey.subjects.get(index) {
-            state.wanted &= state.wanted - 1;
-            // A thread that waits for all answers must see that this one is still to come.
-            state.step = Some(Step { subject, item: Vec::new() });
-            return Some((index, subject));
+        if let Some(index) = state.threads.take(number, place).ok()? {
+            return Some(index);
         }
         state = survey.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
@@ -91,14 +89,16 @@ pub(super) fn named(subject: Subject) -> &'static str {
 }
 
 /// What does not answer, in words: its name may have any bytes.
-pub(super) fn called(stuck: &Stuck) -> String {
+pub(super) fn called(subject: Subject, stuck: &Thread) -> String {
     let shown = |bytes: &[u8]| printable(&kernel_text(bytes)).into_owned();
-    let (subject, item) = (stuck.step.subject, &stuck.step.item);
+    let item = &stuck.step.0;
+    let file = stuck.place.lock().unwrap_or_else(PoisonError::into_inner);
     match subject {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
         Subject::FileSystems => format!("the file system at {}", shown(&unescaped(item))),
         Subject::TextFiles if !item.is_empty() => shown(item),
-        _ if !stuck.file.is_empty() => shown(&stuck.file),
+        Subject::ControlGroups if !item.is_empty() => format!("what says the name of {}", shown(item)),
+        _ if !file.is_empty() => shown(&file),
         Subject::Sensors | Subject::Tree(_) if !item.is_empty() => format!("the driver of /{}", shown(item)),
         _ => format!("the kernel, asked about {},", named(subject)),
     }

@@ -116,3 +116,26 @@ fn of_too_many_that_have_no_rule_the_newest_are_mentioned_and_saved_within_the_s
     assert!(bytes.len() <= 10_000 && kept > 10, "{kept} of {} bytes", bytes.len());
     assert_eq!(left_out.alerts, RESOLVED_MAX - kept);
 }
+
+#[test]
+fn alerts_of_a_rule_that_gives_more_than_its_limit_are_resolved_once_and_begin_again_below_it() {
+    let mut stage = Stage::new(
+        "groups: [{name: g, limit: 2, rules: [{alert: A, expr: b}, {alert: B, expr: c, for: 1h}]}]",
+    );
+    stage.set("b", "1", 0, 1.0);
+    stage.set("b", "2", 0, 1.0);
+    stage.set("c", "1", 0, 1.0);
+    stage.pass(1);
+    assert!(!stage.evaluator.has_gone());
+    stage.set("b", "3", 2, 1.0);
+    ["1", "2", "3"].into_iter().for_each(|label| stage.set("c", label, 2, 1.0));
+    let pass = stage.pass(3);
+    assert!(pass.rules.iter().all(|rule| rule.error.is_some()), "{pass:?}");
+    assert_eq!(shown(&stage.evaluator.take_gone()), expected(&["A", "A"], 3), "B did not fire");
+    stage.pass(4);
+    assert!(!stage.evaluator.has_gone(), "once");
+    stage.set("b", "3", 5, khz_promql::stale());
+    let pass = stage.pass(6);
+    let fired = pass.alerts.iter().filter(|one| one.change == Some(Change::Fired));
+    assert_eq!(fired.map(|one| one.alert.active_at).collect::<Vec<_>>(), [6, 6]);
+}

@@ -1,10 +1,15 @@
-//! `print`, `println` and `printf`, as Go prints.
+//! `print`, `println` and `printf`, as Go prints: also where a format does not fit its values. Formats are read here; one value by one verb
+//! is in `printf/verb.rs`, its numbers in `printf/number.rs` and its texts in `printf/text.rs`.
+
+mod number;
+mod text;
+mod verb;
 
 use std::fmt::Write as _;
 
-use super::escape::is_hidden;
+use self::verb::{Flags, one, typed};
 use crate::limits::EXPANSION_BYTES_MAX;
-use crate::template::value::{Value, float, significant, with_exponent};
+use crate::template::value::Value;
 
 /// All values; a space between two that are no texts.
 pub(super) fn print(arguments: &[Value]) -> String {
@@ -35,22 +40,8 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// What stands between `%` and the verb.
-#[derive(Clone, Copy, Default)]
-struct Verb {
-    minus: bool,
-    plus: bool,
-    sharp: bool,
-    space: bool,
-    zero: bool,
-    width: Option<usize>,
-    precision: Option<usize>,
-    /// It names its argument.
-    is_chosen: bool,
-}
-
-/// A width or a precision that is larger is refused: Go's limit is a million.
-const WIDTH_MAX: usize = EXPANSION_BYTES_MAX;
+/// Go reads no further digit of a larger number, and takes a larger argument for no width.
+const NUMBER_MAX: i64 = 1_000_000;
 
 pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
     let Some((Value::Text(format), arguments)) = arguments.split_first() else {
@@ -59,286 +50,197 @@ pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
             Some(other) => format!("wrong type for value; expected string; got {}", other.kind()),
         });
     };
-    let mut all = String::new();
-    let mut rest = &**format;
-    let (mut next, mut any_chosen) = (0, false);
-    while let Some(at) = rest.find('%') {
-        all.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let (verb, after) = verb(rest, arguments, &mut next)?;
-        any_chosen |= verb.is_chosen;
-        let Some(c) = after.chars().next() else {
-            all.push_str("%!(NOVERB)");
-            rest = "";
-            break;
-        };
-        rest = &after[c.len_utf8()..];
-        match (c, arguments.get(next)) {
-            ('%', _) => all.push('%'),
-            (c, None) => {
-                let what = if verb.is_chosen { "BADINDEX" } else { "MISSING" };
-                let _ = write!(all, "%!{c}({what})");
-            }
-            (c, Some(value)) => {
-                next += 1;
-                all.push_str(&one(&verb, c, value));
-            }
-        }
-        if all.len() > EXPANSION_BYTES_MAX {
+    let mut reader = Reader {
+        rest: format,
+        arguments,
+        next: 0,
+        has_chosen: false,
+        is_too_long: false,
+        all: String::new(),
+    };
+    while let Some(at) = reader.rest.find('%') {
+        reader.all.push_str(&reader.rest[..at]);
+        reader.rest = &reader.rest[at + 1..];
+        reader.verb();
+        if reader.is_too_long || reader.all.len() > EXPANSION_BYTES_MAX {
             return Err(format!("the text is longer than {EXPANSION_BYTES_MAX} bytes"));
         }
     }
+    let Reader { rest, next, has_chosen, mut all, .. } = reader;
     all.push_str(rest);
-    if next < arguments.len() && !any_chosen {
-        let extra: Vec<String> =
-            arguments[next..].iter().map(|value| typed(&Verb::default(), value)).collect();
+    if let Some(extra) = arguments.get(next..).filter(|extra| !extra.is_empty() && !has_chosen) {
+        let extra: Vec<String> = extra.iter().map(|value| typed(&Flags::default(), value)).collect();
         let _ = write!(all, "%!(EXTRA {})", extra.join(", "));
     }
     Ok(all)
 }
 
-/// A value with its type, where it does not fit.
-fn typed(verb: &Verb, value: &Value) -> String {
-    match value {
-        Value::Nil => String::from("<nil>"),
-        value => format!("{}={}", value.kind(), one(verb, 'v', value)),
-    }
+/// A format on its way.
+struct Reader<'a> {
+    rest: &'a str,
+    arguments: &'a [Value],
+    /// The argument that comes next.
+    next: usize,
+    /// Some verb has named its argument: then those that are left over are not told.
+    has_chosen: bool,
+    /// A width or a precision is larger than any text may be.
+    is_too_long: bool,
+    all: String,
 }
 
-/// Reads flags, width and precision.
-fn verb<'a>(mut rest: &'a str, arguments: &[Value], next: &mut usize) -> Result<(Verb, &'a str), String> {
-    let mut verb = Verb::default();
-    while let Some(c) = rest.chars().next() {
-        match c {
-            '-' => (verb.minus, verb.zero) = (true, false),
-            '+' => verb.plus = true,
-            '#' => verb.sharp = true,
-            ' ' => verb.space = true,
-            '0' => verb.zero = !verb.minus,
-            _ => break,
-        }
-        rest = &rest[1..];
-    }
-    let mut number = |rest: &mut &'a str| -> Result<Option<i64>, String> {
-        if let Some(after) = rest.strip_prefix('*') {
-            *rest = after;
-            *next += 1;
-            return match arguments.get(*next - 1) {
-                Some(Value::Int(number)) if number.unsigned_abs() <= WIDTH_MAX as u64 => Ok(Some(*number)),
-                _ => Err(String::from("the width after * is no whole number, or too large")),
-            };
-        }
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let text = &rest[..digits];
-        *rest = &rest[digits..];
-        match text.parse::<i64>() {
-            _ if text.is_empty() => Ok(None),
-            Ok(number) if number <= WIDTH_MAX as i64 => Ok(Some(number)),
-            _ => Err(format!("a width is at most {WIDTH_MAX}")),
-        }
-    };
-    if let Some(width) = number(&mut rest)? {
-        if width < 0 {
-            (verb.minus, verb.zero) = (true, false);
-        }
-        verb.width = usize::try_from(width.unsigned_abs()).ok();
-    }
-    if let Some(after) = rest.strip_prefix('.') {
-        rest = after;
-        verb.precision =
-            Some(number(&mut rest)?.map_or(0, |precision| usize::try_from(precision).unwrap_or(0)));
-    }
-    if let Some((index, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        // The number of the argument that comes next.
-        let at = index.parse::<usize>().ok().filter(|at| (1..=arguments.len()).contains(at));
-        *next = at.map_or(usize::MAX, |at| at - 1);
-        (verb.is_chosen, rest) = (true, after);
-    }
-    Ok((verb, rest))
+/// A number of a format; `None`: it is too large for Go.
+fn number_of(digits: &str) -> Option<usize> {
+    let before_last = digits[..digits.len() - 1].parse::<i64>().unwrap_or(0);
+    let is_large = digits.len() > 18 || before_last > NUMBER_MAX;
+    digits.parse().ok().filter(|_| !is_large)
 }
 
-/// One value by one verb.
-fn one(verb: &Verb, c: char, value: &Value) -> String {
-    // By %v a plus is about fields, not about signs.
-    let verb = &Verb { plus: verb.plus && c != 'v', ..*verb };
-    let wrong = || format!("%!{c}({})", typed(verb, value));
-    if c == 'T' {
-        return padded(verb, value.kind().to_owned());
-    }
-    match (value, c) {
-        (Value::Float(number), 'v' | 'g' | 'G' | 'e' | 'E' | 'f' | 'F' | 'x' | 'X') => {
-            double(verb, c, *number)
+impl Reader<'_> {
+    /// Reads what follows a `%`, and prints that.
+    fn verb(&mut self) {
+        let mut flags = self.flags();
+        let (mut fits, mut is_chosen) = (true, false);
+        self.choose(&mut fits, &mut is_chosen);
+        if self.take('*') {
+            match self.number_of_argument() {
+                Some(width) => {
+                    flags.minus |= width < 0;
+                    flags.width = self.bounded(usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX));
+                }
+                None => self.all.push_str("%!(BADWIDTH)"),
+            }
+            is_chosen = false;
+        } else {
+            flags.width = self.number();
+            // `%[3]2d`: the number of an argument stands before its verb.
+            fits &= !(is_chosen && flags.width.is_some());
         }
-        (Value::Int(number), 'v' | 'd' | 'x' | 'X' | 'o' | 'b' | 'c' | 'q' | 'U') => whole(verb, c, *number),
-        (Value::Bool(is_true), 'v' | 't') => padded(verb, is_true.to_string()),
-        (Value::Text(text) | Value::Html(text), 'v' | 's' | 'q' | 'x' | 'X') => self::text(verb, c, text),
-        (Value::Nil, 'v') => padded(verb, String::from("<nil>")),
-        (Value::Nil, c) => format!("%!{c}(<nil>)"),
-        (Value::Time(_) | Value::Duration(_), 'v' | 's' | 'q') => self::text(verb, c, &value.print()),
-        (
-            Value::Labels(_) | Value::Map(_) | Value::Sample(_) | Value::Samples(_) | Value::Data(_),
-            'v' | 's',
-        ) => padded(verb, printed(value)),
-        _ => wrong(),
-    }
-}
-
-fn padded(verb: &Verb, text: String) -> String {
-    let missing = verb.width.unwrap_or(0).saturating_sub(text.chars().count());
-    if missing == 0 {
-        return text;
-    }
-    match (verb.minus, verb.zero) {
-        (true, _) => text + &" ".repeat(missing),
-        (false, true) => "0".repeat(missing) + &text,
-        (false, false) => " ".repeat(missing) + &text,
-    }
-}
-
-/// A number with its sign, and zeros after the sign.
-fn signed(verb: &Verb, is_negative: bool, digits: &str) -> String {
-    let sign = if is_negative {
-        "-"
-    } else if verb.plus {
-        "+"
-    } else if verb.space {
-        " "
-    } else {
-        ""
-    };
-    let missing = verb.width.unwrap_or(0).saturating_sub(sign.len() + digits.chars().count());
-    match (verb.minus, verb.zero) {
-        (false, true) => format!("{sign}{}{digits}", "0".repeat(missing)),
-        (false, false) => format!("{}{sign}{digits}", " ".repeat(missing)),
-        (true, _) => format!("{sign}{digits}{}", " ".repeat(missing)),
-    }
-}
-
-fn double(verb: &Verb, c: char, number: f64) -> String {
-    if !number.is_finite() {
-        let plain = Verb {
-            zero: false,
-            width: verb.width,
-            minus: verb.minus,
-            plus: verb.plus,
-            space: verb.space,
-            ..Verb::default()
+        if self.take('.') {
+            fits &= !is_chosen;
+            self.choose(&mut fits, &mut is_chosen);
+            if self.take('*') {
+                let precision = self.number_of_argument();
+                flags.precision = precision.and_then(|precision| usize::try_from(precision).ok());
+                flags.precision = flags.precision.and_then(|precision| self.bounded(precision));
+                if flags.precision.is_none() {
+                    self.all.push_str("%!(BADPREC)");
+                }
+                is_chosen = false;
+            } else {
+                flags.precision = Some(self.number().unwrap_or(0));
+            }
+        }
+        if !is_chosen {
+            self.choose(&mut fits, &mut is_chosen);
+        }
+        let Some(c) = self.rest.chars().next() else { return self.all.push_str("%!(NOVERB)") };
+        self.rest = &self.rest[c.len_utf8()..];
+        let problem = match self.arguments.get(self.next) {
+            _ if c == '%' => return self.all.push('%'),
+            _ if !fits => "BADINDEX",
+            None => "MISSING",
+            Some(value) => {
+                self.next += 1;
+                return self.all.push_str(&one(&flags.of(c), c, value));
+            }
         };
-        let digits = if number.is_nan() { "NaN" } else { "Inf" };
-        // Infinity has its sign always.
-        let plain = Verb { plus: verb.plus || (number == f64::INFINITY && !verb.space), ..plain };
-        return signed(&plain, number == f64::NEG_INFINITY, digits);
+        let _ = write!(self.all, "%!{c}({problem})");
     }
-    let size = number.abs();
-    let digits = match c {
-        'f' | 'F' => format!("{size:.*}", verb.precision.unwrap_or(6)),
-        'e' | 'E' => exponential(size, verb.precision.unwrap_or(6)),
-        'x' | 'X' => hexadecimal(size),
-        _ => match verb.precision {
-            Some(precision) => significant(size, precision),
-            None => float(size),
-        },
-    };
-    let digits = if matches!(c, 'E' | 'G' | 'X') { digits.to_uppercase() } else { digits };
-    signed(verb, number.is_sign_negative(), &digits)
-}
 
-/// All digits to the base of 16, with the exponent of 2.
-fn hexadecimal(size: f64) -> String {
-    let bits = size.to_bits();
-    let (mut exponent, mut fraction) = ((bits >> 52) as i32 - 1_023, bits & ((1 << 52) - 1));
-    if bits == 0 {
-        exponent = 0;
-    } else if bits >> 52 == 0 {
-        // A number below the normal ones: its first digit is 1, too.
-        let zeros = fraction.leading_zeros() - 11;
-        (exponent, fraction) = (-1_022 - zeros.cast_signed(), (fraction << zeros) & ((1 << 52) - 1));
-    }
-    let digits = format!("{fraction:013x}");
-    let digits = digits.trim_end_matches('0');
-    let point = if digits.is_empty() { "" } else { "." };
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("0x{}{point}{digits}p{sign}{:02}", u8::from(bits != 0), exponent.abs())
-}
-
-fn exponential(size: f64, places: usize) -> String {
-    let text = format!("{size:.places$e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    with_exponent(digits, exponent.parse().unwrap_or(0))
-}
-
-fn whole(verb: &Verb, c: char, number: i64) -> String {
-    let size = number.unsigned_abs();
-    let character = || u32::try_from(number).ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
-    let digits = match c {
-        'x' => format!("{}{size:x}", if verb.sharp { "0x" } else { "" }),
-        'X' => format!("{}{size:X}", if verb.sharp { "0X" } else { "" }),
-        'o' => format!("{}{size:o}", if verb.sharp { "0" } else { "" }),
-        'b' => format!("{}{size:b}", if verb.sharp { "0b" } else { "" }),
-        'c' => return padded(verb, character().to_string()),
-        'q' => return padded(verb, format!("'{}'", escaped(&character().to_string(), '\''))),
-        'U' => return padded(verb, format!("U+{size:04X}")),
-        _ => size.to_string(),
-    };
-    match verb.precision {
-        Some(0) if number == 0 => padded(
-            &Verb { zero: false, width: verb.width, minus: verb.minus, ..Verb::default() },
-            String::new(),
-        ),
-        Some(precision) => {
-            let zeros = "0".repeat(precision.saturating_sub(digits.len()));
-            let plain = Verb {
-                width: verb.width,
-                minus: verb.minus,
-                plus: verb.plus,
-                space: verb.space,
-                ..Verb::default()
-            };
-            signed(&plain, number < 0, &format!("{zeros}{digits}"))
+    fn flags(&mut self) -> Flags {
+        let mut flags = Flags::default();
+        while let Some(c) = self.rest.chars().next() {
+            match c {
+                '-' => flags.minus = true,
+                '+' => flags.plus = true,
+                '#' => flags.sharp = true,
+                ' ' => flags.space = true,
+                '0' => flags.zero = true,
+                _ => break,
+            }
+            self.rest = &self.rest[1..];
         }
-        None => signed(verb, number < 0, &digits),
+        flags
     }
-}
 
-fn text(verb: &Verb, c: char, text: &str) -> String {
-    let end =
-        verb.precision.and_then(|count| text.char_indices().nth(count)).map_or(text.len(), |(at, _)| at);
-    let shown = &text[..end];
-    match c {
-        'q' if verb.sharp && !shown.contains(|c: char| c == '`' || (c.is_control() && c != '\t')) => {
-            padded(verb, format!("`{shown}`"))
-        }
-        'q' => padded(verb, format!("\"{}\"", escaped(shown, '"'))),
-        'x' | 'X' => {
-            let bytes = &text.as_bytes()[..verb.precision.unwrap_or(text.len()).min(text.len())];
-            let hex: String = bytes
-                .iter()
-                .map(|byte| if c == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") })
-                .collect();
-            padded(verb, hex)
-        }
-        _ => padded(verb, shown.to_owned()),
-    }
-}
-
-/// A text as Go quotes it.
-fn escaped(text: &str, quote: char) -> String {
-    let mut all = String::new();
-    for c in text.chars() {
-        match c {
-            '\x07' => all.push_str("\\a"),
-            '\x08' => all.push_str("\\b"),
-            '\x0c' => all.push_str("\\f"),
-            '\n' => all.push_str("\\n"),
-            '\r' => all.push_str("\\r"),
-            '\t' => all.push_str("\\t"),
-            '\x0b' => all.push_str("\\v"),
-            '\\' => all.push_str("\\\\"),
-            c if c == quote => all.extend(['\\', c]),
-            c if (c as u32) < 0x80 && c.is_control() => drop(write!(all, "\\x{:02x}", c as u32)),
-            c if is_hidden(c) => drop(write!(all, "\\u{:04x}", c as u32)),
-            c => all.push(c),
+    /// Reads `[N]`, the number of the argument that comes next, if it is there.
+    fn choose(&mut self, fits: &mut bool, is_chosen: &mut bool) {
+        *is_chosen = false;
+        let Some(inner) = self.rest.strip_prefix('[') else { return };
+        self.has_chosen = true;
+        let Some((text, after)) = inner.split_once(']') else {
+            (*fits, self.rest) = (false, inner);
+            return;
+        };
+        self.rest = after;
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = if is_number { number_of(text) } else { None };
+        let at = number.and_then(|number| number.checked_sub(1));
+        match at.filter(|at| *at < self.arguments.len()) {
+            Some(at) => (self.next, *is_chosen) = (at, true),
+            None => (*fits, *is_chosen) = (false, number.is_some()),
         }
     }
-    all
+
+    fn take(&mut self, c: char) -> bool {
+        let after = self.rest.strip_prefix(c);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
+    }
+
+    /// Reads a number. After one that is too large, nothing is read.
+    fn number(&mut self) -> Option<usize> {
+        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (text, after) = self.rest.split_at(digits);
+        self.rest = after;
+        if text.is_empty() {
+            return None;
+        }
+        let number = number_of(text);
+        if number.is_none() {
+            self.rest = "";
+        }
+        self.bounded(number?)
+    }
+
+    /// A width or a precision, if any text may be as long.
+    fn bounded(&mut self, number: usize) -> Option<usize> {
+        let is_too_long = number > EXPANSION_BYTES_MAX;
+        self.is_too_long |= is_too_long;
+        (!is_too_long).then_some(number)
+    }
+
+    /// The next argument as a width or a precision.
+    fn number_of_argument(&mut self) -> Option<i64> {
+        let value = self.arguments.get(self.next)?;
+        self.next += 1;
+        match value {
+            Value::Int(number) if number.abs_diff(0) <= NUMBER_MAX.unsigned_abs() => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_width_and_no_precision_is_too_large_for_a_number_and_texts_are_bounded() {
+        let values = [Value::Float(1.5), Value::Int(-7), Value::text("ä"), Value::Float(5e-324)];
+        for verb in "vdfgGeExXqstbocUTO".chars() {
+            for size in [65_000, 65_536, 70_000, 999_999, 9_999_999, 99_999_999] {
+                for format in
+                    [format!("%{size}{verb}"), format!("%.{size}{verb}"), format!("%#0{size}.{size}{verb}")]
+                {
+                    for value in &values {
+                        let text = printf(&[Value::text(format.as_str()), value.clone()]);
+                        assert!(text.map_or(0, |text| text.len()) <= EXPANSION_BYTES_MAX, "{format}");
+                    }
+                }
+            }
+        }
+        let long = printf(&[Value::text("%.65000f"), Value::Float(1.5)]).unwrap();
+        assert!(long.starts_with("1.500") && long.len() == 65_002);
+    }
 }

@@ -17,11 +17,24 @@ const ASKED_EVERY: i64 = 1_000;
 
 static CLOCK: Mutex<Option<JudgeClock>> = Mutex::new(None);
 
+/// Now, on the clock that nobody sets and on the one for rules (ms).
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub steady: i64,
+    pub judged: i64,
+}
+
 /// Now, for rules.
 pub fn now() -> i64 {
+    both_now().judged
+}
+
+/// The same, beside the clock that nobody sets.
+pub fn both_now() -> Now {
     let (steady, wall) = both();
     let mut clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    clock.get_or_insert_with(|| JudgeClock::new(steady, wall)).read(steady, wall)
+    let judged = clock.get_or_insert_with(|| JudgeClock::new(steady, wall)).read(steady, wall);
+    Now { steady, judged }
 }
 
 /// Now, as the machine says.

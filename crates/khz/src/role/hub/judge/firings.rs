@@ -343,6 +343,7 @@ mod tests {
             told_at: 1,
             starts_at: 1,
             perhaps: false,
+            refused: false,
             way: "mail".to_owned(),
             labels: alert(0).labels,
         };
@@ -387,6 +388,7 @@ mod tests {
             starts_at: 9,
             told_at: 3,
             perhaps: false,
+            refused: false,
         };
         let whose = |firings: &mut Firings, hub: &str, fired: Option<i64>, owns: bool| {
             let asked = seen + Duration::from_secs(5);

@@ -227,6 +227,14 @@ impl Groups {
         Some(changed)
     }
 
+    /// Alerts of a group are forgotten, since a rule gave too many: they are over.
+    pub(super) fn part_with_forgotten(&mut self, number: usize) {
+        if self.all.get(number).is_some_and(|judged| judged.evaluator.has_gone()) {
+            self.has_changed = true;
+            self.part(Vec::new());
+        }
+    }
+
     /// Alerts lose their rules: these, and those that groups have left over.
     fn part(&mut self, mut gone: Vec<GoneAlert>) {
         gone.extend(self.all.iter_mut().flat_map(|judged| judged.evaluator.take_gone()));
@@ -294,6 +302,7 @@ impl Groups {
             (alerts, judged.unfit((number, at.0), unmade), judged.evaluator.group().clone())
         });
         let Some((alerts, unfit, group)) = taken else { return Default::default() };
+        self.part_with_forgotten(number);
         if alerts.is_empty() {
             return (None, unfit);
         }

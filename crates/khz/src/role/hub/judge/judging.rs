@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use khz_hub::RuleNews;
-use khz_model::NodeName;
+use khz_model::{Nanos, NodeName};
 use khz_promql::VectorSample;
 use khz_rules::{NodeRules, RuleChannel, Share, SourceRow};
 
+use super::clock::Now;
 use super::groups::Groups;
+use super::node_time::NodeTime;
 
 /// A node that is silent on a channel for longer does not judge: it says something every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
@@ -79,8 +81,8 @@ struct NodeState {
     /// It judges without some of its series, so its word does not count: a rule of the channel cannot be bound to all of them.
     leaves_out: bool,
     heard: Instant,
-    /// The time of its last row (ms since 1970).
-    last: i64,
+    /// When its rows were gathered, whatever its wall clock says.
+    time: NodeTime,
 }
 
 impl Judging {
@@ -163,10 +165,11 @@ impl Judging {
         true
     }
 
-    /// Hands on what a node has said, row by row. `job`: the label of all nodes.
+    /// Hands on what a node has said by now, row by row. `job`: the label of all nodes.
     pub fn take(
         &mut self,
         news: &RuleNews,
+        now: Now,
         job: &str,
         groups: &mut Groups,
         take: &mut impl FnMut(&mut Groups, Said),
@@ -177,9 +180,10 @@ impl Judging {
         if news.is_broken {
             self.broken(&news.node, news.refusal.is_some());
         }
+        let Some((_, newest)) = news.rows.last() else { return };
+        self.state(&news.node).time.hear(newest.stamp.boot, now);
         for (columns, row) in &news.rows {
-            let time = (row.stamp.real().0 / 1_000_000).cast_signed();
-            if self.state(&news.node).is_new(time) {
+            if let Some(time) = self.state(&news.node).time_of(row.stamp.boot, now) {
                 let names = (news.node.as_str(), job);
                 let row = SourceRow::read(&self.channel, names, time, columns.iter().zip(&row.readings));
                 self.take_row((&news.node, time), row, groups, take);
@@ -239,23 +243,24 @@ impl Judging {
 
 impl NodeState {
     fn new() -> Self {
-        let (rules, heard) = (NodeRules::default(), Instant::now());
-        NodeState { rules, is_judging: false, has_answered: false, leaves_out: false, heard, last: i64::MIN }
+        let (rules, heard, time) = (NodeRules::default(), Instant::now(), NodeTime::default());
+        NodeState { rules, is_judging: false, has_answered: false, leaves_out: false, heard, time }
     }
 
     /// The node does not judge any more. Returns whether it did.
     fn be_left(&mut self) -> bool {
-        (self.rules, self.last) = (NodeRules::default(), i64::MIN);
+        self.rules = NodeRules::default();
+        self.time.begin_again();
         std::mem::take(&mut self.is_judging)
     }
 
-    /// Whether a row of this time comes after those before.
-    fn is_new(&mut self, time: i64) -> bool {
-        let is_new = time > self.last;
-        if is_new {
-            (self.last, self.heard) = (time, Instant::now());
+    /// When a row was gathered (ms since 1970); `None`: it does not come after those before.
+    fn time_of(&mut self, boot: Nanos, now: Now) -> Option<i64> {
+        if !self.time.is_new(boot) {
+            return None;
         }
-        is_new
+        self.heard = Instant::now();
+        Some(self.time.of(boot, now))
     }
 }
 

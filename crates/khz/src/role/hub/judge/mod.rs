@@ -10,6 +10,7 @@ mod firings;
 mod gathered;
 mod groups;
 mod judging;
+mod node_time;
 mod numbers;
 mod outside;
 mod passed;
@@ -106,6 +107,7 @@ impl Judge {
                 interval: (plan.rules_interval.0 / 1_000_000).cast_signed(),
                 external_url: external_url(plan),
                 external_labels: plan.notify.labels.clone(),
+                tolerance: source::tolerance(plan.rules_rate),
                 ..Settings::default()
             }),
             job: plan.job.as_str().into(),

@@ -53,6 +53,11 @@ pub(super) struct AtSource {
     has_changed: bool,
 }
 
+/// By how much a row may come early or late (ms): half of the time between two rows that nodes judge.
+pub(super) fn tolerance(rate: Rate) -> i64 {
+    (rate.period().0 / 2_000_000).cast_signed()
+}
+
 impl AtSource {
     /// No rules so far; this thread judges.
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
@@ -151,7 +156,7 @@ impl AtSource {
         }
         let rules =
             placed.iter().map(|(id, interval, alerting, compiled)| (*id, *interval, &**alerting, compiled));
-        let packed = pack(RULES_PREFIX, rules);
+        let packed = pack(RULES_PREFIX, tolerance(self.rate), rules);
         let mut before = std::mem::take(&mut self.channels);
         self.of_rules.clear();
         let mut wanted = Vec::new();
@@ -292,7 +297,7 @@ impl AtSource {
             tracing::info!("{} does not judge rules by itself: {refusal}", news.node);
         }
         let taken_over = &self.taken_over;
-        judging.take(news, &self.job, groups, &mut |groups, mut said: Said| {
+        judging.take(news, super::clock::both_now(), &self.job, groups, &mut |groups, mut said: Said| {
             said.given.retain(|(rule, _)| !taken_over.contains(&RuleId { group: said.group, rule: *rule }));
             if !said.given.is_empty() {
                 take(groups, said);

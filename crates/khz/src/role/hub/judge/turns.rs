@@ -99,6 +99,7 @@ impl Groups {
         });
         let Some(turn) = ended.flatten() else { return Turned::Rule };
         let passed = self.finish(number, turn);
+        self.part_with_forgotten(number);
         means.numbers.evaluated(&passed.pass);
         self.ended(&passed, shown);
         Turned::Group(passed)

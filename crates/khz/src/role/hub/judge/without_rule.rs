@@ -1,4 +1,4 @@
-//! Alerts whose rule was removed or changed: people are told at once that they are resolved. They are mentioned again while others
+//! Alerts whose rule was removed or changed, or gave more than its limit: people are told at once that they are resolved. They are mentioned again while others
 //! that were resolved are, since a restart of the hub may have come in between.
 
 use std::collections::BTreeSet;
@@ -68,12 +68,14 @@ impl WithoutRule {
         gone.retain(|one| labels.contains(&one.alert.labels));
         for one in gone.iter().take(LOGGED_MAX) {
             tracing::info!(
-                "alert {} is resolved: its rule was removed or changed",
+                "alert {} is resolved: its rule was removed or changed, or gave more alerts than its limit",
                 shown_labels(&one.alert.labels)
             );
         }
         if let Some(more) = gone.len().checked_sub(LOGGED_MAX).filter(|more| *more > 0) {
-            tracing::info!("{more} more alerts are resolved: their rules were removed or changed");
+            tracing::info!(
+                "{more} more alerts are resolved: their rules were removed or changed, or gave more alerts than their limit"
+            );
         }
         self.all.add(gone.iter().cloned());
         self.news.extend(gone);

@@ -10,12 +10,13 @@
 //! | `kubepods.slice/.../kubepods-podUID.slice` | `pod/NAMESPACE/NAME`, and below it `pod/NAMESPACE/NAME/CONTAINER` |
 //! | `lxc.payload.NAME` | `lxc/NAME` |
 //!
-//! Only the owner of all groups (root) gives such names: a group that somebody else can have made keeps its path. Users may make groups
-//! in the parts of the tree that are theirs, and call them as they like.
+//! Only the owner of all groups (root) gives such names, and only at the places where these programs make their groups: a group that
+//! somebody else can have made, or that is elsewhere, keeps its path. Users may make groups in the parts of the tree that are theirs,
+//! and call them as they like.
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -37,6 +38,8 @@ const SHORT_ID: usize = 12;
 pub(super) struct Named {
     /// The name of the instance.
     pub name: String,
+    /// The name with the identifier, for the second container of one name; empty: there is none.
+    pub by_id: String,
     pub kind: &'static str,
     /// The identifier of a container, pod or job; else empty.
     pub id: String,
@@ -48,18 +51,31 @@ pub(super) struct Named {
 
 impl Named {
     fn plain(path: &str, kind: &'static str) -> Self {
-        Named { name: path.to_owned(), kind, id: String::new(), is_resolved: true, has_parts: true }
+        let (name, by_id, id) = (path.to_owned(), String::new(), String::new());
+        Named { name, by_id, kind, id, is_resolved: true, has_parts: true }
     }
 }
 
 /// Finds names below a root.
 pub(super) struct Names {
-    root: PathBuf,
+    /// `None`: it asks no files.
+    root: Option<PathBuf>,
 }
 
 impl Names {
+    /// Those that the files below this root say. They may be on a file server that is gone.
     pub fn new(root: &Path) -> Self {
-        Names { root: root.to_owned() }
+        Names { root: Some(root.to_owned()) }
+    }
+
+    /// Those that the paths of groups say alone.
+    pub fn of_paths() -> Self {
+        Names { root: None }
+    }
+
+    /// A file or folder of the host.
+    fn below(&self, path: &str) -> Option<PathBuf> {
+        Some(self.root.as_ref()?.join(path))
     }
 
     /// What the group at this path is. `groups` is the folder of all groups. `None`: the group is a manager's own, and nothing of it
@@ -67,7 +83,7 @@ impl Names {
     pub fn of(&self, groups: &Path, path: &str) -> Option<Named> {
         let parts: Vec<&str> = path.split('/').collect();
         let what = What::of(&parts);
-        if !matches!(what, What::Unit(_)) && !is_of_owner(groups, path) {
+        if !what.is_at_its_place(&parts) || !matches!(what, What::Unit(_)) && !is_of_owner(groups, path) {
             return Some(what.unnamed(path));
         }
         self.named(groups, path, &what, &parts)
@@ -109,11 +125,13 @@ impl Names {
         };
         let id = number.clone().unwrap_or_else(|| (*job).to_owned());
         let job = format!("{begin}/job_{id}");
+        let (is_resolved, by_id) = (number.is_some(), String::new);
         let named = |name, kind, has_parts| Named {
             name,
+            by_id: by_id(),
             kind,
             id: id.clone(),
-            is_resolved: number.is_some(),
+            is_resolved,
             has_parts,
         };
         match rest {
@@ -125,6 +143,7 @@ impl Names {
 
     /// The job of the processes in this group, as their environment says it.
     fn job_number(&self, folder: &Path) -> Option<String> {
+        let processes_of_host = self.below("proc")?;
         let mut folders = vec![folder.to_owned()];
         for _ in 0..JOB_FOLDERS_MAX {
             let folder = folders.pop()?;
@@ -134,7 +153,7 @@ impl Names {
                 if process.is_empty() || process.bytes().any(|byte| !byte.is_ascii_digit()) {
                     continue;
                 }
-                let environment = self.root.join("proc").join(process).join("environ");
+                let environment = processes_of_host.join(process).join("environ");
                 let environment = bounded(&environment, ENVIRONMENT_BYTES_MAX).unwrap_or_default();
                 let number =
                     environment.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"SLURM_JOB_ID="));
@@ -163,20 +182,21 @@ impl Names {
 
     fn contained(begin: String, name: Option<String>, id: &str) -> Named {
         let is_resolved = name.is_some();
-        let name = begin + &name.unwrap_or_else(|| short(id).to_owned());
-        Named { name, kind: "container", id: id.to_owned(), is_resolved, has_parts: false }
+        let by_id = format!("{begin}{}", short(id));
+        let name = name.map_or_else(|| by_id.clone(), |name| begin + &name);
+        Named { name, by_id, kind: "container", id: id.to_owned(), is_resolved, has_parts: false }
     }
 
     /// Docker keeps a file for each container.
     fn docker(&self, id: &str) -> Option<String> {
-        let file = self.root.join("var/lib/docker/containers").join(id).join("config.v2.json");
+        let file = self.below("var/lib/docker/containers")?.join(id).join("config.v2.json");
         let config: Value = serde_json::from_slice(&bounded(&file, NAMES_BYTES_MAX)?).ok()?;
         named(config.get("Name")?.as_str()?.trim_start_matches('/'))
     }
 
     /// Podman keeps one file for all containers.
     fn podman(&self, id: &str) -> Option<String> {
-        let file = self.root.join("var/lib/containers/storage/overlay-containers/containers.json");
+        let file = self.below("var/lib/containers/storage/overlay-containers/containers.json")?;
         let all: Value = serde_json::from_slice(&bounded(&file, NAMES_BYTES_MAX)?).ok()?;
         let one = all.as_array()?.iter().find(|one| one.get("id").and_then(Value::as_str) == Some(id))?;
         named(one.get("names")?.as_array()?.first()?.as_str()?)
@@ -186,7 +206,8 @@ impl Names {
         let found = self.pod_name(uid);
         let is_resolved = found.is_some();
         let name = found.map_or_else(|| format!("pod/{uid}"), |(space, name)| format!("pod/{space}/{name}"));
-        Named { name, kind: "pod", id: uid.to_owned(), is_resolved, has_parts: true }
+        let by_id = format!("pod/{uid}");
+        Named { name, by_id, kind: "pod", id: uid.to_owned(), is_resolved, has_parts: true }
     }
 
     fn container_of_pod(&self, uid: &str, id: &str) -> Named {
@@ -198,7 +219,7 @@ impl Names {
 
     /// The kubelet keeps the logs of a pod in a folder `NAMESPACE_NAME_UID`.
     fn pod_name(&self, uid: &str) -> Option<(String, String)> {
-        let folders = fs::read_dir(self.root.join("var/log/pods")).ok()?;
+        let folders = fs::read_dir(self.below("var/log/pods")?).ok()?;
         folders.flatten().find_map(|folder| {
             let folder = folder.file_name().into_string().ok()?;
             let (space, name) = folder.strip_suffix(uid)?.strip_suffix('_')?.split_once('_')?;
@@ -208,7 +229,7 @@ impl Names {
 
     /// And a link `POD_NAMESPACE_CONTAINER-ID.log` to the log of each container.
     fn container_name(&self, id: &str) -> Option<String> {
-        let links = fs::read_dir(self.root.join("var/log/containers")).ok()?;
+        let links = fs::read_dir(self.below("var/log/containers")?).ok()?;
         links.flatten().find_map(|link| {
             let link = link.file_name().into_string().ok()?;
             let rest = link.strip_suffix(".log")?.strip_suffix(id)?.strip_suffix('-')?;
@@ -261,6 +282,23 @@ impl<'a> What<'a> {
         })
     }
 
+    /// True if a group is where the program that makes such groups makes them: below slices of systemd, but not of users; without
+    /// systemd, at the top.
+    fn is_at_its_place(&self, parts: &[&str]) -> bool {
+        let slices = slices(parts);
+        let (rest, is_top) = (&parts[slices..], slices == 0);
+        let is_of_users = parts.first() == Some(&"user.slice");
+        let is_it = match self {
+            What::Unit(_) => return true,
+            What::Slurm(at) => *at == slices,
+            What::Pod(_) => rest.is_empty() || is_top && rest.len() <= 3 && rest[0] == "kubepods",
+            What::ContainerOfPod(..) => rest.len() == 1 || is_top && rest.len() <= 4 && rest[0] == "kubepods",
+            What::Container(..) => rest.len() == 1 || rest.len() == 2 && !rest[0].contains('.'),
+            What::Lxc(_) => rest.len() == 1 || rest.len() == 2 && rest[0] == "lxc",
+        };
+        is_it && !is_of_users
+    }
+
     /// The group under its path, since what its names say may be made up.
     fn unnamed(&self, path: &str) -> Named {
         match self {
@@ -272,6 +310,22 @@ impl<'a> What<'a> {
             What::Unit(kind) => Named::plain(path, kind),
         }
     }
+}
+
+/// How many parts of a path are slices as systemd makes them: `a-b.slice` is in `a.slice`.
+fn slices(parts: &[&str]) -> usize {
+    let (mut above, mut count) = ("", 0);
+    for name in parts.iter().map_while(|part| part.strip_suffix(".slice")) {
+        let own = match above {
+            "" => Some(name),
+            above => name.strip_prefix(above).and_then(|rest| rest.strip_prefix('-')),
+        };
+        if own.is_none_or(|own| own.is_empty() || own.contains('-')) {
+            break;
+        }
+        (above, count) = (name, count + 1);
+    }
+    count
 }
 
 /// True if only the owner of all groups can have made the group at this path: nobody else may write to the folders above it. (A runtime
@@ -288,10 +342,14 @@ fn is_of_owner(groups: &Path, path: &str) -> bool {
     })
 }
 
-/// The beginning of a file.
+/// The beginning of a file; of a pipe or a device nothing, since that could wait.
 fn bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -125,22 +125,98 @@ fn each_group_with_tasks_has_its_numbers_and_says_what_it_is() {
 #[test]
 fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted() {
     let root = Root::new("limit");
-    for host in ["a", "b"] {
-        root.group(&format!("{host}/lxc"));
-        root.group(&format!("{host}/lxc/mail"));
-        root.group(&format!("{host}/lxc/mail/deeper"));
+    for group in ["lxc", "lxc/mail", "lxc/mail/deeper", "lxc.payload.mail"] {
+        root.group(group);
     }
-    assert_eq!(root.survey().names(), ["a", "a/lxc", "b", "b/lxc", "b/lxc/mail", "lxc/mail"]);
+    for id in ["1".repeat(64), "2".repeat(64)] {
+        root.group(&format!("docker-{id}.scope"));
+        root.write(&format!("var/lib/docker/containers/{id}/config.v2.json"), r#"{"Name":"/web"}"#);
+    }
+    let names = ["docker/222222222222", "docker/web", "lxc", "lxc.payload.mail", "lxc/mail"];
+    assert_eq!(root.survey().names(), names);
     for number in 0..CONTROL_GROUPS_MAX {
         root.group(&format!("g{number}"));
     }
     let groups = root.survey();
     assert_eq!(groups.names().len(), CONTROL_GROUPS_MAX);
-    assert_eq!(groups.0.survey.lock().left_out, [6]);
+    assert_eq!(groups.0.survey.lock().left_out, [names.len() as u64]);
     let deep = (0..2 * CONTROL_GROUPS_DEPTH_MAX).map(|_| "deep").collect::<Vec<_>>().join("/");
     let root = Root::new("deep");
     root.group(&deep);
     assert_eq!(root.survey().names().len(), CONTROL_GROUPS_DEPTH_MAX);
+}
+
+#[test]
+fn a_file_of_names_that_is_none_or_hangs_leaves_one_name_open_and_all_numbers_come() {
+    let root = Root::new("hanging-names");
+    let (ids, scope) =
+        (["1", "2", "3"].map(|digit| digit.repeat(64)), |id: &str| format!("docker-{id}.scope"));
+    let config = |id: &str| format!("var/lib/docker/containers/{id}/config.v2.json");
+    ids.iter().for_each(|id| root.group(&scope(id)));
+    root.write(&config(&ids[0]), r#"{"Name":"/web"}"#);
+    // Nobody writes into the pipe.
+    root.write(&config(&ids[1]), "");
+    let pipe = root.0.join(config(&ids[1]));
+    fs::remove_file(&pipe).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let named = ["docker/222222222222", "docker/333333333333", "docker/web"];
+    assert_eq!(root.survey().names(), named);
+    // And a file system that does not answer.
+    let place = root.0.join(format!("var/lib/docker/containers/{}", ids[2]));
+    fs::create_dir_all(&place).unwrap();
+    let held: Held = std::sync::Arc::new(Mutex::new(Some(Vec::new())));
+    let mut config = fuser::Config::default();
+    config.mount_options = vec![fuser::MountOption::FSName("silent".into()), fuser::MountOption::RO];
+    let mount = match fuser::spawn_mount(Silent(held.clone()), &place, &config) {
+        Ok(mount) => mount,
+        Err(error) => return khz_skip::skip(format!("a FUSE file system, as root: {error}")),
+    };
+    let release = Release(held);
+    let groups = root.survey();
+    let survey = &groups.0.survey;
+    let stuck_after = khz_model::Nanos::from_millis(100);
+    while !survey.want(u64::MAX) {}
+    survey.wait_and_give_up(stuck_after, khz_model::Nanos::from_secs(60));
+    assert_eq!(survey.lock().threads.stuck(), 1);
+    assert_eq!(groups.names(), named);
+    let tasks = get(&groups.look(), "cgroup.tasks", "docker/333333333333");
+    assert_eq!(tasks, Some(Reading::Present(3)));
+    let survey = survey.clone();
+    drop(release);
+    drop(groups);
+    // A file system whose files a thread asks for cannot be taken away.
+    let begun = std::time::Instant::now();
+    while std::sync::Arc::strong_count(&survey) > 1 {
+        assert!(begun.elapsed() < PATIENCE, "a thread does not end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(mount);
+}
+
+/// The questions that are not answered yet; `None`: they are answered at once.
+type Held = std::sync::Arc<Mutex<Option<Vec<fuser::ReplyEntry>>>>;
+
+/// A file system that answers no question about its files.
+struct Silent(Held);
+
+impl fuser::Filesystem for Silent {
+    fn lookup(&self, _: &fuser::Request, _: fuser::INodeNo, _: &std::ffi::OsStr, reply: fuser::ReplyEntry) {
+        match &mut *self.0.lock().unwrap() {
+            Some(held) => held.push(reply),
+            None => reply.error(fuser::Errno::ENOENT),
+        }
+    }
+}
+
+/// Answers what is held, whatever becomes of the test.
+struct Release(Held);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let held = self.0.lock().unwrap().take();
+        held.into_iter().flatten().for_each(|reply| reply.error(fuser::Errno::ENOENT));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The text of one survey of a tree while it is made, and its lines by folder. It leaves out instances beyond a limit, and counts them;
 //! it reads nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use khz_model::Nanos;
@@ -10,14 +10,19 @@ use super::{TREE_INSTANCES_MAX, lock};
 use crate::survey::churn::{Churn, Crowded, NEW_SERIES_TIME, OWN_SOURCE_NAMES_MAX};
 use crate::survey::course::Course;
 use crate::survey::line::Line;
+use crate::survey::threads::Step;
 
 /// The lines of each folder, by its step.
-pub(super) type Lines = HashMap<Vec<u8>, Vec<Line>>;
+pub(super) type Lines = HashMap<Step, Vec<Line>>;
 
-/// One survey of a tree: the text, and its lines by folder.
+/// One survey of a tree: the text, and of which folders it has lines.
 pub(in crate::survey) struct Leaves {
     pub(super) text: Vec<u8>,
-    pub(super) lines: Lines,
+    /// The lines of the present step.
+    pub(super) lines: Vec<Line>,
+    pub(super) steps: HashSet<Step>,
+    /// The answer of a step is waited for that has never answered.
+    pub(super) is_waiting: bool,
     instances: u64,
     /// Where the names of new instances have a limit.
     churn: Option<Arc<Mutex<Churn>>>,
@@ -32,24 +37,34 @@ impl Leaves {
 
     /// A text whose new instances have this limit, too.
     pub(super) fn within(churn: Option<Arc<Mutex<Churn>>>) -> Self {
-        Leaves { text: Vec::new(), lines: HashMap::new(), instances: 0, churn, crowded: 0 }
-    }
-
-    /// Adds a line that was made in this step, if there is room for its name.
-    pub fn add(&mut self, step: &[u8], line: Line) {
-        if !self.has_room_for(&line) {
-            return;
+        Leaves {
+            text: Vec::new(),
+            lines: Vec::new(),
+            steps: HashSet::new(),
+            is_waiting: false,
+            instances: 0,
+            churn,
+            crowded: 0,
         }
-        line.write(&mut self.text);
-        self.lines.entry(step.to_owned()).or_default().push(line);
     }
 
-    /// Adds the lines that a folder had when it answered, as stuck.
-    pub(super) fn add_stuck(&mut self, step: &[u8], lines: &[Line]) {
+    /// Adds a line of the present step, if there is room for its name.
+    pub fn add(&mut self, line: Line) {
+        if self.has_room_for(&line) {
+            line.write(&mut self.text);
+            self.lines.push(line);
+        }
+    }
+
+    /// Adds the lines that another step had when it answered: as they were, or as stuck.
+    pub(super) fn add_known(&mut self, step: &Step, lines: &[Line], is_stuck: bool) {
         for line in lines {
             if self.has_room_for(line) {
-                line.write_stuck(&mut self.text);
-                self.lines.entry(step.to_owned()).or_default().push(line.clone());
+                match is_stuck {
+                    true => line.write_stuck(&mut self.text),
+                    false => line.write(&mut self.text),
+                }
+                self.steps.insert(step.clone());
             }
         }
     }
@@ -82,9 +97,9 @@ impl Leaves {
         course.note(|| Some(problem));
     }
 
-    /// True if there is a line of this step.
-    pub fn has(&self, step: &[u8]) -> bool {
-        self.lines.contains_key(step)
+    /// True if there is a line of this folder.
+    pub(super) fn has(&self, folder: &[u8]) -> bool {
+        self.steps.iter().any(|(item, _)| item == folder)
     }
 
     /// The text; `None`: there is no instance.

@@ -417,6 +417,14 @@ fn paths_are_counted_by_their_states_and_other_disks_are_left_out() {
         assert!(found.contains(&expected.to_owned()), "{expected}: {found:?}");
     }
     assert_eq!(found.len(), 6 + 3, "{found:?}");
+    // Of a path without a state nobody knows whether it works.
+    fs::create_dir(root.0.join("sys/block/dm-5/slaves/sdc")).unwrap();
+    let found = printed(&root.parse("dmmultipath"));
+    let states = ["multipath.paths_active", "multipath.paths_failed"];
+    let known =
+        |metric: &&str| found.iter().any(|line| line.starts_with(*metric) && line.contains("Present"));
+    assert_eq!(states.iter().find(|metric| known(metric)), None, "{found:?}");
+    assert!(found.contains(&"multipath.paths[mpathA,sysfs_name=dm-5] Present(4)".to_owned()), "{found:?}");
 }
 
 #[test]
@@ -442,8 +450,8 @@ fn a_file_that_is_always_slow_is_given_up_and_one_that_is_so_now_and_then_is_not
     let entry = entries.into_iter().find(|entry| entry.field == "scaling_cur_freq").unwrap();
     let trees = Trees::default();
     let survey = Survey::with([], Box::new(|_| Ok(Err(Errno::NOENT))));
-    let subject = Subject::Tree("cpufreq");
-    let course = Course { survey: &survey, worker: 0, subject, left_out: 0, problem: None };
+    let place = Default::default();
+    let course = Course::new(&survey, 0, 0, &place);
     let is_read = || {
         let mut line = Line::new("cpu", b"0", []);
         trees.number(&mut line, &mut Folder::open(&cpu, course.whereabouts()).unwrap(), entry, b"");

@@ -96,6 +96,7 @@ fn word(fired_at: i64) -> Arc<PeerWord> {
         starts_at: fired_at,
         told_at: fired_at,
         perhaps: false,
+        refused: false,
     };
     let state = khz_rules::Saved::from_bytes(state.as_bytes()).unwrap();
     Arc::new(PeerWord::new("first".to_owned(), "b-1".to_owned(), vec![told], None, state))

@@ -155,16 +155,15 @@ fn pods_are_called_by_their_namespace_and_name() {
     assert_eq!(root.of("kubepods.slice/kubepods-besteffort.slice").map(|named| named.1), Some("slice"));
 }
 
-/// Paths that say more than a unit's, each with its kind under a folder of somebody else.
-fn named_paths() -> [(String, &'static str); 7] {
+/// Paths below a slice of root that say more than a unit's, each with its kind if somebody else has made it.
+fn named_paths() -> [(String, &'static str); 5] {
+    let pod = format!("a-mine-kubepods-pod{}.slice", UID.replace('-', "_"));
     [
         (format!("docker-{ID}.scope"), "container"),
         (format!("libpod-{ID}.scope"), "container"),
-        (format!("kubepods.slice/kubepods-pod{}.slice", UID.replace('-', "_")), "pod"),
-        (format!("kubepods/besteffort/pod{UID}/{ID}"), "container"),
         ("slurmstepd.scope/job_7".to_owned(), "group"),
-        ("slurmstepd.scope/system".to_owned(), "group"),
         ("lxc.payload.mail".to_owned(), "container"),
+        (format!("{pod}/{ID}"), "container"),
     ]
 }
 
@@ -173,13 +172,13 @@ fn what_anybody_can_make_keeps_its_path_whatever_it_is_called() {
     let root = Root::new("forged");
     root.write(&format!("var/lib/docker/containers/{ID}/config.v2.json"), r#"{"Name":"/web"}"#);
     let docker = format!("system.slice/docker-{ID}.scope");
-    let others = root.0.join("sys/fs/cgroup/a.slice/mine");
-    for (below, kind) in named_paths() {
-        let path = format!("a.slice/mine/{below}");
+    let others = root.0.join("sys/fs/cgroup/a.slice/a-mine.slice");
+    for (below, kind) in &named_paths()[..4] {
+        let path = format!("a.slice/a-mine.slice/{below}");
         let named = root.of(&path).map(|named| named.0);
         assert_ne!(named.as_deref(), Some(&*path), "root has made it");
         fs::set_permissions(&others, fs::Permissions::from_mode(0o757)).unwrap();
-        let has_parts = kind != "container";
+        let has_parts = *kind != "container";
         assert_eq!(root.of(&path), is(&path, kind, true, has_parts), "{path}");
         fs::set_permissions(&others, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -193,14 +192,52 @@ fn what_anybody_can_make_keeps_its_path_whatever_it_is_called() {
 #[test]
 fn what_a_user_owns_keeps_its_path() {
     let root = Root::new("delegated");
-    let others = root.0.join("sys/fs/cgroup/a.slice/mine");
+    let others = root.0.join("sys/fs/cgroup/a.slice/a-mine.slice");
     fs::create_dir_all(&others).unwrap();
     if let Err(error) = std::os::unix::fs::chown(&others, Some(65_534), None) {
         return khz_skip::skip(format!("giving a folder to another user: {error}"));
     }
     for (below, kind) in named_paths() {
-        let path = format!("a.slice/mine/{below}");
+        let path = format!("a.slice/a-mine.slice/{below}");
         assert_eq!(root.of(&path), is(&path, kind, true, kind != "container"), "{path}");
+    }
+}
+
+#[test]
+fn only_at_the_places_where_slurm_and_runtimes_make_groups_have_they_such_names() {
+    let root = Root::new("places");
+    let pod = format!("kubepods-pod{}.slice", UID.replace('-', "_"));
+    let made = [
+        "slurmstepd.scope/job_7".to_owned(),
+        "other.slice/slurmstepd.scope/job_7".to_owned(),
+        format!("machine.slice/machine-a.slice/docker-{ID}.scope"),
+        format!("parent/{ID}"),
+        format!("kubepods.slice/{pod}"),
+        format!("kubepods.slice/{pod}/crio-{ID}.scope"),
+        format!("kubepods/pod{UID}/{ID}"),
+    ];
+    for path in made {
+        assert_ne!(root.of(&path).map(|named| named.0), Some(path.clone()), "{path}");
+    }
+    let users = "user.slice/user-1000.slice";
+    let elsewhere = [
+        "other.slice/system.slice/slurmstepd.scope/job_7".to_owned(),
+        "system.slice/a.service/slurmstepd.scope/job_7".to_owned(),
+        format!("{users}/slurmstepd.scope/job_7"),
+        format!("{users}/docker-{ID}.scope"),
+        format!("{users}/user@1000.service/docker/{ID}"),
+        format!("system.slice/a.service/{ID}"),
+        format!("system.slice/other-x.slice/docker-{ID}.scope"),
+        format!("system.slice/a.service/kubepods.slice/{pod}"),
+        format!("mine/kubepods/pod{UID}"),
+        format!("mine/kubepods/burstable/pod{UID}/{ID}"),
+        "mine/lxc.payload.mail".to_owned(),
+        "mine/lxc/mail".to_owned(),
+        format!("a/b/docker-{ID}.scope"),
+    ];
+    for path in elsewhere {
+        let named = root.of(&path).unwrap();
+        assert_eq!((named.0.as_str(), named.2), (path.as_str(), true));
     }
 }
 

@@ -99,7 +99,14 @@ impl Listener {
             match (alert.is_firing(), is_known) {
                 (true, false) => {
                     let (labels, starts_at, told_at) = (alert.labels.clone(), alert.starts_at, now);
-                    let line = ToldLine { way: "w".to_owned(), labels, starts_at, told_at, perhaps: false };
+                    let line = ToldLine {
+                        way: "w".to_owned(),
+                        labels,
+                        starts_at,
+                        told_at,
+                        perhaps: false,
+                        refused: false,
+                    };
                     self.told.borrow_mut().insert(alert.labels.clone(), line);
                     self.hears(&alert, What::Fires);
                 }

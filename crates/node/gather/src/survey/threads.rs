@@ -1,0 +1,326 @@
+//! Which thread of the surveys does what: one takes the subjects that are wanted, one after the other. Where its step takes long, the
+//! next one takes what is left; where it is stuck, the survey is made without this step. It starts no thread and waits for none.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use khz_model::Nanos;
+
+use super::{SURVEYS_STUCK_MAX, SURVEYS_STUCK_OF_SUBJECT_END, SURVEYS_STUCK_OF_SUBJECT_MAX};
+
+/// The file that a thread is reading, for people; empty: it has not said so.
+pub(super) type Place = Arc<Mutex<Vec<u8>>>;
+
+/// A part of a survey that may block: a file system, a folder; and how often the same was asked before in this survey.
+pub(super) type Step = (Vec<u8>, usize);
+
+/// What a survey does with a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It takes it.
+    Take,
+    /// It writes what the step said last: another thread waits for its answer, or has just had it, or too many wait. With it what was
+    /// wrong.
+    Keep(Option<String>),
+    /// It is not taken, because it does not answer.
+    Leave,
+}
+
+/// All of them.
+pub(super) struct Threads {
+    /// The subjects to survey, a bit each.
+    wanted: u64,
+    /// The thread that takes subjects.
+    taker: Option<u64>,
+    /// The number of the next thread.
+    next: u64,
+    /// The subject that was taken last.
+    latest: usize,
+    at_work: Vec<Thread>,
+    rounds: Vec<Round>,
+}
+
+/// A thread that has a subject.
+pub(super) struct Thread {
+    number: u64,
+    index: usize,
+    pub step: Step,
+    /// When the step began; 0: before the first.
+    since: Nanos,
+    /// Others may go on with the survey while it is in this step.
+    is_apart: bool,
+    part: Part,
+    pub place: Place,
+}
+
+/// What a thread has to do with the survey of its subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It makes it.
+    All,
+    /// Another thread makes it. The answer of this one's step is waited for.
+    Step,
+    /// The same, and nobody waits.
+    Stuck,
+}
+
+/// What is known of the steps of a subject.
+#[derive(Default)]
+struct Round {
+    /// Those that have answered since a survey was wanted, and what was wrong. If it is made again, they are not asked again.
+    answered: HashMap<Step, Option<String>>,
+    /// Those that have answered in earlier rounds, since a thread hangs.
+    sound: HashSet<Vec<u8>>,
+}
+
+impl Threads {
+    /// None, for this number of subjects.
+    pub fn of(subjects: usize) -> Self {
+        let rounds = (0..subjects).map(|_| Round::default()).collect();
+        Threads { wanted: 0, taker: None, next: 0, latest: 0, at_work: Vec::new(), rounds }
+    }
+
+    /// Wants surveys of these subjects, unless too many threads are stuck at one.
+    pub fn want(&mut self, subjects: u64) {
+        for index in (0..self.rounds.len()).filter(|index| subjects & 1 << index != 0) {
+            let hangs = self.held(index) > 0;
+            let round = &mut self.rounds[index];
+            match hangs {
+                true => round.sound.extend(round.answered.drain().map(|((item, _), _)| item)),
+                false => (round.answered.clear(), round.sound.clear()).0,
+            }
+            if !self.is_at_end(index) {
+                self.wanted |= 1 << index;
+            }
+        }
+    }
+
+    pub fn want_no_more(&mut self, index: usize) {
+        self.wanted &= !(1 << index);
+    }
+
+    /// The subjects that are wanted, and that no thread surveys.
+    fn free(&self) -> u64 {
+        let is_made = |thread: &&Thread| thread.part == Part::All;
+        self.at_work.iter().filter(is_made).fold(self.wanted, |free, thread| free & !(1 << thread.index))
+    }
+
+    /// True if there is something for a thread to take.
+    pub fn has_work(&self) -> bool {
+        self.free() != 0
+    }
+
+    /// True if a thread takes subjects.
+    #[cfg(test)]
+    pub fn has_taker(&self) -> bool {
+        self.taker.is_some()
+    }
+
+    /// True while an answer is waited for.
+    pub fn is_busy(&self) -> bool {
+        self.wanted != 0 || self.at_work.iter().any(|thread| thread.part != Part::Stuck)
+    }
+
+    /// The number of a thread that is to be started; `None`: there is one that takes subjects, or there are too many.
+    pub fn next_thread(&mut self) -> Option<u64> {
+        if self.taker.is_some() || self.at_work.len() >= SURVEYS_STUCK_MAX {
+            return None;
+        }
+        self.next += 1;
+        self.taker = Some(self.next);
+        self.taker
+    }
+
+    /// The thread with this number has ended.
+    pub fn has_left(&mut self, number: u64) {
+        self.at_work.retain(|thread| thread.number != number);
+        if self.taker == Some(number) {
+            self.taker = None;
+        }
+    }
+
+    /// A subject for this thread; `Err`: there is none and will be none, since another thread takes them.
+    pub fn take(&mut self, number: u64, place: &Place) -> Result<Option<usize>, ()> {
+        if *self.taker.get_or_insert(number) != number {
+            return Err(());
+        }
+        // In turns: one that is wanted again because of a slow step does not come before those that wait.
+        let (free, count) = (self.free(), self.rounds.len());
+        let mut turns = (self.latest + 1..count).chain(0..count);
+        let Some(index) = turns.find(|index| free & 1 << index != 0) else { return Ok(None) };
+        self.latest = index;
+        self.wanted &= !(1 << index);
+        self.at_work.push(Thread {
+            number,
+            index,
+            step: Step::default(),
+            since: Nanos(0),
+            is_apart: false,
+            part: Part::All,
+            place: place.clone(),
+        });
+        Ok(Some(index))
+    }
+
+    pub fn thread(&self, number: u64) -> Option<&Thread> {
+        self.at_work.iter().find(|thread| thread.number == number)
+    }
+
+    fn thread_mut(&mut self, number: u64) -> Option<&mut Thread> {
+        self.at_work.iter_mut().find(|thread| thread.number == number)
+    }
+
+    /// What a thread does with the next step of its survey; `None`: nothing, another one makes the survey. `problem` is what was wrong in
+    /// the step before.
+    pub fn begin(
+        &mut self,
+        number: u64,
+        step: Step,
+        is_apart: bool,
+        problem: Option<String>,
+        now: Nanos,
+    ) -> Option<Turn> {
+        let index = self.end_step(number, problem)?;
+        let turn = self.turn(index, &step, is_apart);
+        if turn == Turn::Take {
+            let thread = self.thread_mut(number)?;
+            (thread.step, thread.since, thread.is_apart) = (step, now, is_apart);
+            thread.place.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        Some(turn)
+    }
+
+    /// The step of a thread has an answer. Returns the subject, if this thread makes the survey.
+    pub fn end_step(&mut self, number: u64, problem: Option<String>) -> Option<usize> {
+        let thread = self.thread_mut(number)?;
+        let (index, is_all) = (thread.index, thread.part == Part::All);
+        thread.since = Nanos(0);
+        if std::mem::take(&mut thread.is_apart) {
+            let step = thread.step.clone();
+            self.rounds[index].answered.insert(step, problem);
+        }
+        is_all.then_some(index)
+    }
+
+    fn turn(&self, index: usize, step: &Step, is_apart: bool) -> Turn {
+        let held = |part| {
+            let is_it = |thread: &Thread| thread.part == part && thread.index == index;
+            self.at_work.iter().any(|thread| is_it(thread) && thread.step.0 == step.0)
+        };
+        if held(Part::Stuck) {
+            return Turn::Leave;
+        }
+        if held(Part::Step) {
+            return if is_apart { Turn::Keep(None) } else { Turn::Leave };
+        }
+        let round = &self.rounds[index];
+        if !is_apart {
+            return Turn::Take;
+        }
+        if let Some(problem) = round.answered.get(step) {
+            return Turn::Keep(problem.clone());
+        }
+        let is_sound = || round.sound.contains(&step.0) || round.answered.contains_key(&(step.0.clone(), 0));
+        if self.held(index) < SURVEYS_STUCK_OF_SUBJECT_MAX || is_sound() {
+            Turn::Take
+        } else if self.stuck_at(index) < SURVEYS_STUCK_OF_SUBJECT_MAX {
+            // Some may answer yet; then it is asked.
+            Turn::Keep(None)
+        } else {
+            Turn::Leave
+        }
+    }
+
+    /// The survey of a thread has ended. `true`: it has made it; else the subject is wanted again, for the answer of its step.
+    pub fn end(&mut self, number: u64, problem: Option<String>) -> bool {
+        let is_made = self.end_step(number, problem).is_some();
+        if let Some(index) = self.thread(number).map(|thread| thread.index).filter(|_| !is_made) {
+            self.wanted |= 1 << index;
+        }
+        self.at_work.retain(|thread| thread.number != number);
+        is_made
+    }
+
+    /// The thread that takes subjects, if it has been in one step for this long.
+    pub fn slow(&self, now: Nanos, slow_after: Nanos) -> Option<u64> {
+        let thread = self.thread(self.taker?)?;
+        (thread.since.0 != 0 && now.since(thread.since) >= slow_after).then_some(thread.number)
+    }
+
+    /// Lets another thread take the subjects, and go on with the survey of this one where it can.
+    pub fn overtake(&mut self, number: u64) {
+        if self.at_work.len() + 1 >= SURVEYS_STUCK_MAX {
+            return;
+        }
+        let Some(index) = self.thread(number).map(|thread| thread.index) else { return };
+        let has_room = self.held(index) < SURVEYS_STUCK_OF_SUBJECT_MAX;
+        let Some(thread) = self.thread_mut(number) else { return };
+        let (item, goes_on) = (thread.step.0.clone(), thread.is_apart && has_room);
+        if goes_on {
+            thread.part = Part::Step;
+            self.wanted |= 1 << index;
+            self.rounds[index].sound.remove(&item);
+        }
+        self.taker = None;
+    }
+
+    /// A thread that has been in one step for this long, and is not known to be stuck.
+    pub fn overdue(&self, now: Nanos, stuck_after: Nanos) -> Option<u64> {
+        let is_overdue = |thread: &&Thread| {
+            thread.part != Part::Stuck && thread.since.0 != 0 && now.since(thread.since) >= stuck_after
+        };
+        self.at_work.iter().find(is_overdue).map(|thread| thread.number)
+    }
+
+    /// Nobody waits for this thread any more; its subject is wanted again. Returns the subject.
+    pub fn give_up(&mut self, number: u64) -> Option<usize> {
+        let thread = self.thread_mut(number)?;
+        thread.part = Part::Stuck;
+        let (index, item) = (thread.index, thread.step.0.clone());
+        self.rounds[index].sound.remove(&item);
+        self.wanted |= 1 << index;
+        if self.taker == Some(number) {
+            self.taker = None;
+        }
+        Some(index)
+    }
+
+    /// When the oldest step began whose thread is not known to be stuck; 0: there is none.
+    pub fn oldest_step(&self) -> u64 {
+        let is_waited_for = |thread: &&Thread| thread.part != Part::Stuck && thread.since.0 != 0;
+        self.at_work.iter().filter(is_waited_for).map(|thread| thread.since.0).min().unwrap_or(0)
+    }
+
+    /// The thread that is stuck at this step of a subject.
+    pub fn stuck_in(&self, index: usize, item: &[u8]) -> Option<&Thread> {
+        self.all_stuck().find(|(at, thread)| *at == index && thread.step.0 == item).map(|(_, thread)| thread)
+    }
+
+    /// The threads that are stuck, and the number of the subject of each.
+    pub fn all_stuck(&self) -> impl Iterator<Item = (usize, &Thread)> {
+        let is_it = |thread: &&Thread| thread.part == Part::Stuck;
+        self.at_work.iter().filter(is_it).map(|thread| (thread.index, thread))
+    }
+
+    /// The number of threads that are stuck.
+    pub fn stuck(&self) -> usize {
+        self.all_stuck().count()
+    }
+
+    fn stuck_at(&self, index: usize) -> usize {
+        self.all_stuck().filter(|(at, _)| *at == index).count()
+    }
+
+    /// The threads whose surveys others make.
+    fn held(&self, index: usize) -> usize {
+        self.at_work.iter().filter(|thread| thread.part != Part::All && thread.index == index).count()
+    }
+
+    /// True if a subject is not surveyed until one of the threads at it comes back.
+    pub fn is_at_end(&self, index: usize) -> bool {
+        self.stuck_at(index) >= SURVEYS_STUCK_OF_SUBJECT_END
+    }
+}
+
+#[cfg(test)]
+mod tests;

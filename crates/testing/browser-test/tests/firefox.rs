@@ -175,7 +175,7 @@ fn the_check_of_firefox_finds_errors() {
 }
 
 #[test]
-fn a_page_whose_script_runs_is_left_without_an_error_of_the_browser() {
+fn no_script_of_a_page_that_is_left_is_said_to_have_timed_out() {
     run(async {
         let Some(program) = program() else {
             return khz_skip::skip("there is no Firefox; Debian has it in the package firefox-esr");
@@ -194,7 +194,10 @@ fn a_page_whose_script_runs_is_left_without_an_error_of_the_browser() {
             firefox.eval(busy).await;
         }
         firefox.open(server.url()).await;
-        assert_eq!(firefox.console_errors().await, Vec::<String>::new());
+        let mut errors = firefox.console_errors().await;
+        // It also complains of modules that were not loaded to the end.
+        errors.retain(|error| error.contains("terminated"));
+        assert_eq!(errors, Vec::<String>::new());
         firefox.close().await;
     });
 }

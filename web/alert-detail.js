@@ -4,6 +4,7 @@
 import { numberText, seriesOfAlert } from "./alert-list.js";
 import { ask, askPrometheus } from "./ask.js";
 import { element, visible } from "./element.js";
+import { addressText } from "./moment.js";
 import { seriesOf } from "./query-answer.js";
 import { QueryChart } from "./query-chart.js";
 import { LINES_MAX, RANGES } from "./query-view.js";
@@ -11,6 +12,8 @@ import { duration } from "./units.js";
 
 /** The plot begins this long before the alert, in seconds. */
 const BEFORE = 900;
+/** A link to the node shows no more than this, in seconds: around the beginning of the alert. */
+const SHOWN_MAX = 4 * BEFORE;
 /** Points of the plot: about one for two pixels. */
 const POINTS = 300;
 /** An open plot is asked again after this time. */
@@ -102,7 +105,7 @@ export class AlertDetail {
     const step = Math.max(1, Math.ceil((end - start) / POINTS));
     try {
       const picture = await pictureOf(rule.query, alert.labels.instance, signal);
-      this.writeLinks(picture, end - start);
+      this.writeLinks(picture, start, end);
       const { answer } = await askPrometheus("api/v1/query_range", { query: picture.query, start, end, step }, signal);
       const result = answer.data?.resultType === "matrix" ? answer.data.result : [];
       this.show(seriesOf({ resultType: "matrix", result: seriesOfAlert(result, alert.labels) }, step), picture, start, end);
@@ -136,14 +139,15 @@ export class AlertDetail {
     this.frame.setAttribute("aria-label", visible(`Plot of ${drawn.map(({ name }) => name).join(", ")}`));
   }
 
-  writeLinks({ query }, span) {
-    const [range] = Object.entries(RANGES).find(([, seconds]) => seconds >= span) ?? Object.entries(RANGES).at(-1);
+  /** The node's page shows the time of the plot, or its beginning. */
+  writeLinks({ query }, start, end) {
+    const [range] = Object.entries(RANGES).find(([, seconds]) => seconds >= end - start) ?? Object.entries(RANGES).at(-1);
     this.query.href = `#query=${encodeURIComponent(query)}&range=${range}`;
     const { instance } = this.alert.labels;
     this.node.hidden = instance === undefined;
     if (instance === undefined) return;
-    this.node.textContent = visible(`Node ${instance}`);
-    this.node.href = `#node=${encodeURIComponent(instance)}`;
+    this.node.textContent = visible(`Node ${instance} at that time`);
+    this.node.href = `#node=${encodeURIComponent(instance)}&from=${addressText(start)}&to=${addressText(Math.min(end, start + SHOWN_MAX))}`;
   }
 
   say(text) {

@@ -4,7 +4,7 @@
 /** Bytes of an answer: more is too much for a page. */
 const ANSWER_BYTES_MAX = 32 << 20;
 /** A server that has not answered after this time is away, as far as a reader can tell. */
-const ANSWER_MS_MAX = 60_000;
+export const ANSWER_MS_MAX = 60_000;
 
 /** How far this browser's clock is ahead of the server's, as the last answer told (ms). */
 export const clock = { ahead: 0 };
@@ -18,8 +18,11 @@ export async function askPrometheus(path, form, signal) {
   return { answer, engine: response.headers.get("khz-engine"), now: timeOf(response) };
 }
 
+/** Of those who never give up what they asked for. */
+const NEVER = new AbortController().signal;
+
 /** The answer of one of khz's own paths. */
-export async function ask(path, signal) {
+export async function ask(path, signal = NEVER) {
   const { response, text } = await asked(path, { cache: "no-store" }, signal);
   const answer = parsed(response, text);
   if (!response.ok) throw new Error(answer.error ?? `the server answered ${response.status}`);

@@ -3,28 +3,14 @@
 
 import { element } from "./element.js";
 import { Computed, Gauge, Rate, Shares } from "./feeds.js";
+import { MODES } from "./first-rows.js";
 import { formatOf, isBinary } from "./measures.js";
 import { Panel } from "./panel.js";
 import { bytes, bytesPerSecond, digits, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
 
-/** What a CPU's time goes into; the two of rest stand last. */
-const MODES = ["user", "nice", "system", "irq", "softirq", "steal", "idle", "iowait"];
 const ALL_MODES = MODES.map((mode) => `cpu.all.${mode}`);
 const ONE_MODES = MODES.map((mode) => `cpu.${mode}`);
 const RESTING = 2;
-
-/** What the page asks the server for. */
-export const PATTERNS = [
-  "cpu.all.*", ...ONE_MODES,
-  "mem.total", "mem.free", "mem.available", "mem.buffers", "mem.cached", "mem.swap_total", "mem.swap_free",
-  "load.*", "tasks.*",
-  "net.rx_bytes", "net.tx_bytes",
-  "disk.read_bytes", "disk.written_bytes",
-  "kernel.context_switches", "kernel.interrupts", "kernel.forks",
-  "pressure.*.avg10",
-  "uptime.up", "khz.process.*", "khz.lane.*", "khz.gather.slowdown",
-  "job.*",
-];
 
 /** Up to this many CPUs have a plot each; beyond, a row each in the heat strip. */
 const CPU_PLOTS_MAX = 8;

@@ -45,7 +45,7 @@ export class ClusterView extends NodesView {
     on.name("All nodes");
     this.find("[data-sort='group']").hidden = !this.groups.some;
     const measure = measureOf(asked.get("metric"));
-    this.fillMeasures(measure);
+    this.fillMeasures(measure, asked.get("metric"));
     this.observe();
     this.choose(measure);
     this.mark = new TileMark(this.find("#mark"), asked.get("mark"), this.ended.signal, {

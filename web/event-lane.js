@@ -51,6 +51,10 @@ export class EventLane {
     const moves = element("div", { classes: "lane-moves" }, this.spans, this.marks);
     this.lane = element("div", { classes: "lane" }, moves, this.tip);
     root.append(this.words, this.lane);
+    /** Of the lane, in CSS pixels: to read it in each frame would have the page laid out each time. */
+    this.width = 0;
+    this.resized = new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width));
+    this.resized.observe(this.lane);
     this.place = new Place(this.marks);
     this.spanPlace = new Place(this.spans);
     this.laid = "";
@@ -61,6 +65,10 @@ export class EventLane {
     this.lane.addEventListener("pointerleave", () => this.tell(null));
     this.lane.addEventListener("focusin", ({ target }) => this.tell(target));
     this.lane.addEventListener("focusout", () => this.tell(null));
+  }
+
+  close() {
+    this.resized.disconnect();
   }
 
   /** Other events. */
@@ -81,9 +89,9 @@ export class EventLane {
   /** Shows the window of now, once a frame. */
   draw(now) {
     const { from, to } = this.time.shown;
-    if (!(to > from)) return;
+    const { width } = this;
+    if (!(to > from) || width === 0) return;
     this.now = now;
-    const width = this.lane.clientWidth;
     const laid = `${this.version}|${width}`;
     if (laid !== this.laid || this.place.needs(from, to)) {
       this.laid = laid;

@@ -20,17 +20,13 @@ export class NodeEvents {
     this.watch = new WindowWatch(STILL_MS, AGAIN_MS);
     this.timer = setInterval(() => this.check(), CHECK_MS);
     this.signal.addEventListener("abort", () => this.end());
-    const beat = () => {
-      if (this.signal.aborted) return;
-      this.lane.draw(view.liveWindow().to);
-      requestAnimationFrame(beat);
-    };
-    requestAnimationFrame(beat);
+    view.frames.add(() => this.lane.draw(view.liveWindow().to));
     this.check();
   }
 
   end() {
     clearInterval(this.timer);
+    this.lane.close();
     this.root.replaceChildren();
   }
 

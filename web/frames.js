@@ -1,5 +1,5 @@
 // The beat of the page: one callback an animation frame, and the count of frames that the browser dropped. It
-// refuses to run while the page is hidden, and does not count that time as dropped.
+// refuses to run while the page is hidden, and does not count that time as dropped. Others of the same view draw in the same callback.
 
 /** An interval this much longer than a frame means that at least one was not shown. */
 const DROPPED_BEYOND = 1.5;
@@ -9,7 +9,7 @@ const SAMPLE = 61;
 export class Frames {
   /** Calls `draw(now)` every frame until `signal` is aborted. */
   constructor(draw, signal) {
-    this.draw = draw;
+    this.draws = [draw];
     /** Frames in which something was painted. */
     this.drawn = 0;
     /** All frames since the start of counting. */
@@ -24,12 +24,18 @@ export class Frames {
       if (signal.aborted) return;
       this.count(now);
       const start = performance.now();
-      if (this.draw(now)) this.drawn++;
+      // Each draws, although another one has drawn already.
+      if (this.draws.map((draw) => draw(now)).includes(true)) this.drawn++;
       this.busyMs += performance.now() - start;
       requestAnimationFrame(beat);
     };
     document.addEventListener("visibilitychange", () => (this.last = NaN), { signal });
     requestAnimationFrame(beat);
+  }
+
+  /** Calls `draw(now)` too. */
+  add(draw) {
+    this.draws.push(draw);
   }
 
   count(now) {

@@ -1,7 +1,10 @@
 // The page: decides by the address and the number of nodes which view is shown, loads it, and says above it how things stand. It
 // refuses to know what the views do.
 
+import { ask } from "./ask.js";
 import { visible } from "./element.js";
+import { askFirst } from "./first-rows.js";
+import { addLater } from "./later.js";
 import { readColours } from "./theme-colours.js";
 import { isStill, load, make, partOf, viewIn } from "./views.js";
 
@@ -36,6 +39,9 @@ readColours();
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", repaint);
 window.addEventListener("hashchange", route);
+// A page that the browser keeps for the way back would hold its stream, and so a connection: there are six for a server.
+window.addEventListener("pagehide", ({ persisted }) => persisted && leave());
+window.addEventListener("pageshow", ({ persisted }) => persisted && route());
 find("#palette-open").addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || event.defaultPrevented || event.altKey || event.shiftKey) return;
@@ -57,7 +63,6 @@ document.addEventListener("keydown", (event) => {
   openPostcard();
 });
 start();
-import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
 
 /** What the address asks for. */
 function asked() {
@@ -92,19 +97,27 @@ async function start() {
   const named = viewIn(asked());
   if (named) load(named).catch(() => {});
   try {
-    const answer = await fetch("khz/v1/nodes?brief=1", { cache: "no-store" });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    const found = await answer.json();
+    const found = await (takeEarly() ?? ask("khz/v1/nodes?brief=1"));
     several = found.nodes.length > 1;
     groups = found.groups ?? [];
     names = found.nodes;
     answered = found;
   } catch (error) {
-    showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
+    showState("waiting", { TypeError: "the server cannot be reached", TimeoutError: "the server does not answer" }[error.name] ?? error.message);
     setTimeout(start, RETRY_MS);
     return;
   }
+  const { name, node } = wanted();
+  // Nobody looks at the present of a page that shows the past.
+  if (name === "node" && !asked().has("from")) askFirst(node, asked().get("window"));
   route();
+}
+
+/** The answer that early.js has asked for, once. */
+function takeEarly() {
+  const found = window.khzFound;
+  window.khzFound = null;
+  return found;
 }
 
 /** Which view the address asks for. */
@@ -113,6 +126,12 @@ function wanted() {
   if (name && name !== "node") return { name, node: null };
   const node = several ? asked().get("node") : null;
   return { name: several && !node ? "cluster" : "node", node };
+}
+
+function leave() {
+  view?.close();
+  view = null;
+  shown = { name: "", node: null };
 }
 
 /** Shows what the address asks for. */
@@ -126,6 +145,8 @@ async function route() {
   const module = await loaded(next.name);
   // The address may have changed meanwhile.
   if (!module || shown !== next) return;
+  // Its markup may have come with it.
+  showMarkup(next.name);
   const place = next.name === "node" ? next.node : find(partOf(next.name));
   view = make(next.name, module, place, asked(), on());
   if (isStill(next.name)) loadRest();
@@ -184,6 +205,9 @@ async function loadRest() {
   if (isRest) return;
   isRest = true;
   performance.mark("khz-picture");
+  // Those who need it say what went wrong.
+  addLater().catch(() => {});
+  import("./probe.js").then(({ probe }) => (window.khz = probe(here)));
   // The address that a demo prints.
   if (new URLSearchParams(location.search).has("tour")) import("./tour.js");
   import("./print.js").then(({ hearPrinting }) => hearPrinting(here, repaint));
@@ -199,12 +223,16 @@ async function openPalette() {
   module?.Palette.open(page).catch((error) => showNotice(`The search cannot be shown: ${error.message}`));
 }
 
-/** Shows the parts of one view and hides those of others. */
-function showParts({ name, node }) {
-  document.body.dataset.view = name;
+function showMarkup(name) {
   for (const part of document.querySelectorAll("[data-view]")) {
     if (part !== document.body) part.hidden = !part.dataset.view.split(" ").includes(name);
   }
+}
+
+/** Shows the parts of one view and hides those of others. */
+function showParts({ name, node }) {
+  document.body.dataset.view = name;
+  showMarkup(name);
   find("#all").textContent = several ? "← All nodes" : "← Live";
   find("#all").hidden = name === "cluster" || (name === "node" && !several);
   find("#ask").hidden = name === "query";

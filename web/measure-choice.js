@@ -5,6 +5,9 @@ import { ask } from "./ask.js";
 import { element } from "./element.js";
 import { MEASURE_DEFAULT, namedMeasures } from "./measures.js";
 
+/** Characters that are shown of a name in the address. */
+const ASKED_SHOWN_MAX = 60;
+
 const option = ({ id, label }) => element("option", { value: id, text: label });
 
 /** Fills a list: `none` if nothing may be chosen, then the measures by name. One that is neither stands last. */
@@ -14,18 +17,30 @@ export function fillMeasures(list, measure, none = []) {
   list.value = measure.id;
 }
 
-/** Adds every metric that the server knows to these lists. */
+/** Adds every metric that the server knows to these lists. Resolves to what is chosen in them and unknown to the server. */
 export async function addCatalogue(lists, signal) {
   // Without the catalogue the usual ones are still there.
   const { metrics } = await ask("khz/v1/catalog", signal).catch(() => ({ metrics: [] }));
-  if (signal.aborted || metrics.length === 0) return;
+  const unknown = [];
+  if (signal.aborted || metrics.length === 0) return unknown;
   for (const list of lists) {
     const chosen = list.value;
     list.querySelector(":scope > option:last-child:not(:first-child)")?.remove();
     const options = metrics.map(({ name }) => option({ id: name, label: name }));
     list.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
     list.value = chosen;
+    if (list.value === chosen) continue;
+    // What the address asks for stays to be seen.
+    unknown.push(chosen);
+    list.append(option({ id: chosen, label: chosen }));
+    list.value = chosen;
   }
+  return unknown;
+}
+
+/** What an address asks for that cannot be a metric, in words; "" where it can. */
+export function problemOf(asked, measure) {
+  return !asked || asked === measure.id ? "" : `${asked.slice(0, ASKED_SHOWN_MAX)} in the address is no metric: ${measure.label} is shown.`;
 }
 
 /** The addresses of the views of all nodes, with what they have in common. */

@@ -6,14 +6,23 @@ import { fold } from "./hostlist.js";
 export const NODES_MAX = 8;
 
 export class NodeChoice {
-  /** `bar` has the markup; `on` hears changed(), compare(hash) and notice(text). */
-  constructor(bar, signal, on) {
-    this.bar = bar;
+  /** `bar` has the markup, `button` begins and ends the choice; `on` hears changed(), compare(hash) and notice(text). */
+  constructor(bar, button, signal, on) {
+    Object.assign(this, { bar, button });
+    /** True while a click or a touch chooses: with Shift it always does, but phones have no such key. */
+    this.isChoosing = false;
     this.on = on;
     this.names = [];
     bar.querySelector(".compare").addEventListener("click", () => on.compare(`#view=compare&nodes=${encodeURIComponent(fold(this.names))}`), { signal });
     bar.querySelector(".clear").addEventListener("click", () => this.set([]), { signal });
-    this.set([]);
+    button.addEventListener("click", () => this.begin(!this.isChoosing), { signal });
+    this.begin(false);
+  }
+
+  begin(isChoosing) {
+    this.isChoosing = isChoosing;
+    this.button.setAttribute("aria-pressed", String(isChoosing));
+    this.set(this.names);
   }
 
   has(name) {
@@ -29,8 +38,9 @@ export class NodeChoice {
 
   set(names) {
     this.names = names;
-    this.bar.hidden = names.length === 0;
-    this.bar.querySelector("span").textContent = `${names.length} of ${NODES_MAX} nodes to compare: ${fold(names)}`;
+    this.bar.hidden = names.length === 0 && !this.isChoosing;
+    this.bar.querySelector(".compare").disabled = names.length === 0;
+    this.bar.querySelector("span").textContent = names.length === 0 ? `Click or touch up to ${NODES_MAX} nodes to compare` : `${names.length} of ${NODES_MAX} nodes to compare: ${fold(names)}`;
     this.on.changed();
   }
 }

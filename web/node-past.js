@@ -1,6 +1,7 @@
 // The past of a node's page: the bar, the hands on the time, the overview, and the pictures of a window that is over. It joins
 // them; it refuses to draw what comes now.
 
+import { problemsOf } from "./address-problems.js";
 import { askLines } from "./ask.js";
 import { Overview } from "./overview.js";
 import { PastRows, PastTable } from "./past-rows.js";
@@ -15,7 +16,7 @@ const WHOLE_CHECK_MS = 100;
 export class NodePast {
   /**
    * `node`: its name where there are several; `time`: the TimeWindow. `on` hears hold(bool): plots stand still; settled(): a movement has
-   * ended; live(): somebody wants the present; changed(): numbers are old. It tells edge(): the right edge of the live plots, now():
+   * ended; live(): somebody wants the present; changed(): numbers are old; notice(text). It tells edge(): the right edge of the live plots, now():
    * the node's time, panels(): those that are seen, focus(): the share of the width that keys zoom around, and isPaused().
    */
   constructor(node, board, time, signal, on) {
@@ -43,6 +44,8 @@ export class NodePast {
 
   /** With what an address compares. */
   ask(asked) {
+    const problems = problemsOf(asked, Object.keys(COMPARED));
+    if (problems.length > 0) this.on.notice(problems.join(" "));
     const compared = asked.get("compare");
     this.bar.compared.value = this.compared = Object.hasOwn(COMPARED, compared ?? "") ? compared : "";
   }

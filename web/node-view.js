@@ -1,9 +1,10 @@
 // The view of one node: joins the line to the server, the board and the controls. Its past comes when the present is shown, or
 // when somebody wants it. It refuses to do anything itself.
 
-import { Board, PATTERNS } from "./board.js";
+import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Controls } from "./controls.js";
+import { PATTERNS } from "./first-rows.js";
 import { Frames } from "./frames.js";
 import { Heading } from "./heading.js";
 import { addressText, momentOf } from "./moment.js";
@@ -66,6 +67,7 @@ export class NodeView {
     this.writeAddress();
     this.showWindow();
     this.line.rate = this.controls.rate;
+    this.line.span = WINDOWS[this.tier].span;
     this.line.start();
     this.frames = new Frames((now) => this.draw(now), this.ended.signal);
   }
@@ -75,7 +77,9 @@ export class NodeView {
     this.asked = asked;
     this.past?.ask(asked);
     this.more?.ask(asked);
-    const [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
+    let [from, to] = ["from", "to"].map((name) => momentOf(asked.get(name)));
+    // The past says so.
+    if (from > to) [from, to] = [to, from];
     if (Number.isNaN(from) && Number.isNaN(to)) return this.time.goLive("given");
     const { span } = WINDOWS[this.tier];
     const end = Number.isNaN(to) ? this.liveWindow().to : to;
@@ -126,10 +130,7 @@ export class NodeView {
         this.showMore();
       },
       rows: (rows, from, lost) => this.takeRows(rows, from, lost),
-      clockSetBack: () => {
-        this.board.forget();
-        this.clock.offset = NaN;
-      },
+      clockSetBack: () => this.forget(),
       notice: this.on.notice,
       state: (state, reason) => {
         this.on.state(state, reason);
@@ -154,6 +155,7 @@ export class NodeView {
       settled: () => this.writeAddress(true),
       live: () => this.goLive(),
       changed: () => this.numbers.refresh(),
+      notice: this.on.notice,
       edge: () => this.edge,
       now: () => this.liveWindow().to,
       panels: () => this.shownOnes(),
@@ -275,6 +277,15 @@ export class NodeView {
     const { past } = this.time;
     if (past) this.time.show(past.to - WINDOWS[tier].span, past.to);
     else this.showWindow();
+    // Over a slow line only what is shown was fetched.
+    const { span } = WINDOWS[tier];
+    if (!(this.board.time - this.board.oldest >= span) && this.line.reachTo(span)) this.forget();
+  }
+
+  /** The rows begin once more. */
+  forget() {
+    this.board.forget();
+    this.clock.offset = NaN;
   }
 
   /** Another window is chosen. */

@@ -3,7 +3,7 @@
 
 import { visible } from "./element.js";
 import { byName, fold, matcher } from "./hostlist.js";
-import { addCatalogue, fillMeasures } from "./measure-choice.js";
+import { addCatalogue, fillMeasures, problemOf } from "./measure-choice.js";
 import { measureOf } from "./measures.js";
 import { NodeChoice } from "./node-choice.js";
 import { NodeGroups } from "./node-groups.js";
@@ -33,7 +33,7 @@ export class NodesView {
     this.shown = [];
     this.matches = () => true;
     this.format = String;
-    this.choice = new NodeChoice(this.find(".choice-bar"), this.ended.signal, {
+    this.choice = new NodeChoice(this.find(".choice-bar"), this.find(".choose"), this.ended.signal, {
       changed: () => this.repaint(),
       compare: (hash) => on.go(hash),
       notice: on.notice,
@@ -66,8 +66,10 @@ export class NodesView {
     this.part("find").value = this.search;
   }
 
-  /** Fills the list of measures. */
-  fillMeasures(measure) {
+  /** Fills the list of measures; `asked` is what the address says. */
+  fillMeasures(measure, asked) {
+    const problem = problemOf(asked, measure);
+    if (problem) this.on.notice(problem);
     fillMeasures(this.part("measure"), measure);
     this.isWhole = false;
   }
@@ -76,7 +78,9 @@ export class NodesView {
   addCatalogue() {
     if (this.isWhole) return;
     this.isWhole = true;
-    addCatalogue(this.selectors.lists.map(this.find), this.ended.signal);
+    addCatalogue(this.selectors.lists.map(this.find), this.ended.signal).then((unknown) => {
+      if (unknown.length > 0) this.on.notice(`No node can have the metric ${unknown.join(" or ")}: the catalogue does not name it.`);
+    });
   }
 
   hearChoices() {

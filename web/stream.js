@@ -1,15 +1,15 @@
 // The line to the server: history first, then the stream; a new stream before the old one closes when the rate
 // changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
 
+import { ask } from "./ask.js";
+import { FIRST_MORE, FIRST_ROWS, firstRows, historyPath, patternsOf } from "./first-rows.js";
 import { rowTime } from "./table.js";
 import { duration } from "./units.js";
 
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
-/** Rows that are asked for first: over a slow line the page has to show something soon. */
-const FIRST_ROWS = 30;
-/** If all rows would take longer, the first ones have to do: a window of the past asks for what it needs. */
-const HISTORY_MS = 1_000;
+/** If the first rows take longer, they have to do: all rows would take some seconds. A window of the past asks for what it needs. */
+const FIRST_MS = 50;
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 /** A node that is down is asked after this often. */
@@ -27,17 +27,22 @@ export class Line {
    * notice(text) and state("connecting" | "live" | "waiting" | "paused" | "down", reason).
    */
   constructor(patterns, node, on, known = null) {
-    this.patterns = node ? patterns.map((pattern) => `${node}:${pattern}`) : patterns;
+    this.patterns = patternsOf(patterns, node);
     this.wanted = node;
     /** What the server said of its nodes just now. */
     this.known = known;
     this.on = on;
     this.rate = 10;
+    /** Seconds that the page shows, and that it has from the server's memory: more comes when more is shown. */
+    this.span = HISTORY_SECONDS;
+    this.reach = 0;
     this.stream = null;
     this.candidate = null;
     this.failures = 0;
     this.timer = 0;
     this.turn = 0;
+    /** What the present turn has asked for is given up when another one begins. */
+    this.asking = new AbortController();
     this.paused = false;
     /** Stamp of the newest row, and when it came by this browser's steady clock (milliseconds). */
     this.newest = NaN;
@@ -48,7 +53,7 @@ export class Line {
 
   /** Fetches what is missing and opens the stream. */
   async start() {
-    const turn = ++this.turn;
+    const turn = this.next();
     clearTimeout(this.timer);
     this.timer = 0;
     this.paused = false;
@@ -65,9 +70,16 @@ export class Line {
     else this.open();
   }
 
+  /** Begins another turn. */
+  next() {
+    this.asking.abort();
+    this.asking = new AbortController();
+    return ++this.turn;
+  }
+
   /** Another view follows. */
   end() {
-    this.turn++;
+    this.next();
     this.close();
     this.paused = true;
   }
@@ -78,9 +90,19 @@ export class Line {
     if (this.stream) this.open();
   }
 
+  /** Shows a longer time; true: it is fetched, and the rows begin once more. */
+  reachTo(span) {
+    this.span = span;
+    if (span <= this.reach || !this.stream) return false;
+    this.close();
+    this.newest = this.newestAt = NaN;
+    this.start();
+    return true;
+  }
+
   /** Closes the stream: a paused page costs the node nothing. */
   pause() {
-    this.turn++;
+    this.next();
     this.close();
     this.paused = true;
     this.on.state("paused");
@@ -97,7 +119,7 @@ export class Line {
 
   /** Asks for the node's name and whether it is up. */
   async askNode(turn) {
-    const nodes = this.known ?? (await json(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`));
+    const nodes = this.known ?? (await ask(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`, this.asking.signal));
     this.known = null;
     if (turn !== this.turn) return;
     this.node = this.wanted ?? nodes.nodes[0] ?? null;
@@ -116,13 +138,14 @@ export class Line {
     const missing = (performance.now() - this.newestAt) / 1000;
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const rowsMax = Math.min(HISTORY_ROWS, span * 10);
-    const ask = (rows) => json(`khz/v1/history?${this.query([["span", `${span}s`], ["rows", rows]])}`);
-    const began = performance.now();
-    let history = await ask(Math.min(rowsMax, FIRST_ROWS));
-    const wouldTake = (performance.now() - began) * (rowsMax / FIRST_ROWS);
+    const { signal } = this.asking;
+    const first = Math.min(span, Math.max(this.span, this.reach) + FIRST_MORE);
+    let { history, ms } = await firstRows(historyPath(this.patterns, first, Math.min(rowsMax, FIRST_ROWS)), signal);
+    const isQuick = ms < FIRST_MS;
     if (turn !== this.turn) return;
+    this.reach = Math.max(this.reach, isQuick ? HISTORY_SECONDS : this.span);
     // Of a node with very many CPUs the server refuses this number of rows.
-    if (rowsMax > FIRST_ROWS && wouldTake < HISTORY_MS) history = await ask(rowsMax).catch(() => history);
+    if (rowsMax > FIRST_ROWS && isQuick) history = await ask(historyPath(this.patterns, span, rowsMax), signal).catch(() => history);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;
@@ -215,12 +238,4 @@ export class Line {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.start(), pause);
   }
-}
-
-async function json(address) {
-  const response = await fetch(address, { cache: "no-store" }).catch(() => {
-    throw new Error("the server cannot be reached");
-  });
-  if (!response.ok) throw new Error(`the server answered ${response.status} to ${address.split("?")[0]}`);
-  return response.json();
 }

@@ -66,7 +66,10 @@ export class TileMap {
       const isShown = event.pointerType !== "touch" || this.layout?.size.font || node === this.touched;
       this.touched = node;
       if (node < 0) return;
-      if (event.shiftKey) return this.on.choose(node);
+      if (event.shiftKey || this.choice?.isChoosing) {
+        this.point(node);
+        return this.on.choose(node);
+      }
       // A finger sees the name first: in the tile, or in the tip after the first touch.
       if (isShown) this.on.open(node);
       else this.point(node);

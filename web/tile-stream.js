@@ -39,7 +39,8 @@ export class TileStream {
       heard(name, (data) => {
         this.failures = 0;
         this.on[name](data);
-        this.on.state("live");
+        // Whoever heard it may have closed the stream.
+        if (source === this.source) this.on.state("live");
       });
     }
     heard("dropped", ({ error }) => this.retry(error));

@@ -7,15 +7,19 @@ const MARK_PIXELS = 76;
 /** With milliseconds it takes more. */
 const FINE_MARK_PIXELS = 96;
 const FINE_BELOW = 8;
-/** What stands nearer to an edge than this share of the width stays inside. */
+/** What stands nearer to an edge than this share of the width stays inside, where the width is not known. */
 const EDGE = 0.06;
+/** A clock time fills this share of the pixels that it takes. */
+const FILLED = 0.8;
 
 const ago = (seconds) => (seconds >= 120 ? `−${Number((seconds / 60).toFixed(1))} min` : `−${seconds} s`);
 
-/** Where round times are in a window `width` CSS pixels wide: [{share, text}]. */
+/** Where round times are in a window `width` CSS pixels wide: [{share, text, edge}]; nearer than `edge` to an end a text would be cut in its middle. */
 export function marksOf(from, to, width) {
-  const most = Math.max(2, Math.floor(width / (to - from < FINE_BELOW ? FINE_MARK_PIXELS : MARK_PIXELS)));
-  return timeMarks(from, to, most).map(({ time, text }) => ({ share: (time - from) / (to - from), text }));
+  const pixels = to - from < FINE_BELOW ? FINE_MARK_PIXELS : MARK_PIXELS;
+  const most = Math.max(2, Math.floor(width / pixels));
+  const edge = width > 0 ? (FILLED * pixels) / 2 / width : EDGE;
+  return timeMarks(from, to, most).map(({ time, text }) => ({ share: (time - from) / (to - from), text, edge }));
 }
 
 export class TimeAxis {
@@ -36,7 +40,7 @@ export class TimeAxis {
     ]);
   }
 
-  /** `marks`: [{share of the width, text, ago}]. */
+  /** `marks`: [{share of the width, text, ago, edge}]. */
   show(marks) {
     while (this.texts.length < marks.length) this.add();
     while (this.texts.length > marks.length) this.texts.pop().root.remove();
@@ -44,10 +48,11 @@ export class TimeAxis {
       const shown = this.texts[i];
       put(shown.clock, mark.text);
       put(shown.ago, mark.ago ?? "");
-      if (shown.share === mark.share) return;
-      shown.share = mark.share;
-      shown.root.style.left = `${mark.share * 100}%`;
-      const aside = mark.share < EDGE ? 0 : mark.share > 1 - EDGE ? 100 : 50;
+      const { share, edge = EDGE } = mark;
+      if (shown.share === share && shown.edge === edge) return;
+      Object.assign(shown, { share, edge });
+      shown.root.style.left = `${share * 100}%`;
+      const aside = share < edge ? 0 : share > 1 - edge ? 100 : 50;
       shown.root.style.transform = `translateX(${-aside}%)`;
     });
   }

@@ -42,7 +42,7 @@ export class WaterfallPointer {
       const isShown = event.pointerType !== "touch" || (cell && cell.node === this.touched);
       this.touched = cell?.node ?? -1;
       // A finger sees the name first, in the tip.
-      if (cell && event.shiftKey) this.on.choose(cell.node);
+      if (cell && (event.shiftKey || this.picture.choice?.isChoosing)) this.on.choose(cell.node);
       else if (cell && isShown) this.on.open(cell.node);
     });
     hear("keydown", (event) => this.key(event));

@@ -21,7 +21,7 @@ const NUMBERS_A_SECOND_MAX = 65_536;
 const HOSTS_MAX = 2_000;
 /** Facts and tip are written this often at most: nobody reads faster. */
 const WRITE_MS = 250;
-/** Rows that are sorted by value get their order from the first numbers, and another one this long after. */
+/** Rows that are sorted by value get their order from the first numbers, and another one this long after; what the server remembers is here by then. */
 const SETTLED_MS = 3_000;
 /** A number counts as the newest of its node for as many steps, and as many seconds, whichever is longer. */
 const CURRENT_STEPS = 3;
@@ -58,6 +58,8 @@ export class WaterfallView extends NodesView {
     this.names = [];
     this.all = [];
     this.paused = false;
+    /** The address asks for a picture that stands still: it does so when it has the rows that the server remembers. */
+    this.isToPause = false;
     this.wroteAt = -Infinity;
     on.name("Waterfall");
     this.hear(this.find(".fall-pause"), "click", () => this.setPaused(!this.paused));
@@ -91,7 +93,8 @@ export class WaterfallView extends NodesView {
     const rate = Number(asked.get("rate"));
     const measure = measureOf(asked.get("measure"));
     this.askChoices(asked);
-    this.fillMeasures(measure);
+    this.fillMeasures(measure, asked.get("measure"));
+    this.isToPause = asked.has("paused");
     this.choose(measure, RATES.includes(rate) ? rate : RATE_DEFAULT);
   }
 
@@ -151,6 +154,7 @@ export class WaterfallView extends NodesView {
   /** Stands still, or goes on; what passes meanwhile was not received. */
   setPaused(paused) {
     this.paused = paused;
+    this.isToPause = false;
     if (paused) {
       this.stream.close();
       this.on.state("paused");
@@ -165,7 +169,7 @@ export class WaterfallView extends NodesView {
     const pause = this.find(".fall-pause");
     press(pause, this.paused);
     pause.textContent = this.paused ? "Resume" : "Pause";
-    const hash = new URLSearchParams([["view", "waterfall"], ["measure", this.measure.id], ["rate", this.rate], ...this.showChoices()]);
+    const hash = new URLSearchParams([["view", "waterfall"], ["measure", this.measure.id], ["rate", this.rate], ...this.showChoices(), ...(this.paused || this.isToPause ? [["paused", "1"]] : [])]);
     this.on.address(hash.toString());
     linkViews(this.find(".views"), "waterfall", { measure: this.measure, find: this.search, group: this.group });
   }
@@ -191,7 +195,8 @@ export class WaterfallView extends NodesView {
     this.picture.refresh();
     this.on.seen();
     this.addCatalogue();
-    if (now - this.wroteAt < WRITE_MS) return;
+    if (this.isToPause && now - this.begunAt >= SETTLED_MS) this.setPaused(true);
+    if (now - this.wroteAt < WRITE_MS && !this.paused) return;
     this.wroteAt = now;
     this.readNewest();
     const { top } = this.scale;

@@ -1,92 +1,140 @@
-//! Lists the page's files, `web/*.{html,js,css,svg}` and those of libraries in a folder `vendor`, if there is one: the door serves a new file without
-//! another change.
+//! Makes the files of the page that the door serves, out of `web/*.{html,js,css,svg}`: modules that are needed together are joined into
+//! one file, and what goes over slow lines is shortened and packed. A new file needs no change here.
+//! With `KHZ_PAGE=plain` in the environment nothing is joined: the browser gets each module as it is, to be looked at in its tools.
 
+#[path = "build/join.rs"]
+mod join;
+#[path = "build/parts.rs"]
+mod parts;
+#[path = "build/shorter.rs"]
+mod shorter;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use join::Files;
+use parts::PARTS;
+use shorter::{Kind, shorter};
+
+/// Pages without a server take these and what they import, as they are (`khz plot --html`).
+const WITHOUT_SERVER: [&str; 2] = ["plot-page", "theme"];
+
 fn main() -> io::Result<()> {
     let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let web = Path::new(&root).join("../../../web").canonicalize()?;
     println!("cargo::rerun-if-changed={}", web.display());
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-env-changed=KHZ_PAGE");
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
-    let mut table = String::from("pub(crate) static ASSETS: &[Asset] = &[\n");
-    for folder in ["", "vendor/"] {
-        list(&web.join(folder), folder, &out, &mut table)?;
+    let is_plain = env::var("KHZ_PAGE").is_ok_and(|how| how == "plain");
+    let parts = if is_plain { &[] } else { PARTS };
+
+    let files = read(&web)?;
+    let modules: Files = files
+        .iter()
+        .filter_map(|(name, text)| Some((name.strip_suffix(".js")?.to_owned(), text.clone())))
+        .collect();
+    let mut served: BTreeMap<String, String> =
+        files.into_iter().filter(|(name, _)| !name.ends_with(".js")).collect();
+    for (name, text) in join::join(&modules, parts).map_err(io::Error::other)? {
+        served.insert(format!("{name}.js"), text);
     }
-    table.push_str("];\n");
-    fs::write(out.join("assets.rs"), table)
+    if let Some(page) = served.get_mut("index.html") {
+        *page = with_parts(page, &modules, parts).map_err(io::Error::other)?;
+    }
+    fs::write(out.join("assets.rs"), assets(&served, &out)? + &sources(&modules, &web)?)
 }
 
-/// Writes a line of the table for every file in `folder` that a page needs, in name order.
-fn list(folder: &Path, prefix: &str, out: &Path, table: &mut String) -> io::Result<()> {
-    if !folder.is_dir() {
-        return Ok(());
+/// The files of the page, with their texts.
+fn read(web: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(web)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if content_type(&name).is_some() {
+            let file = web.join(&name);
+            println!("cargo::rerun-if-changed={}", file.display());
+            files.insert(name, fs::read_to_string(&file)?);
+        }
     }
-    let mut names = fs::read_dir(folder)?
-        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
-        .collect::<io::Result<Vec<_>>>()?;
-    names.sort();
-    for name in names {
-        let Some(kind) = content_type(&name) else { continue };
-        let file = folder.join(&name);
-        println!("cargo::rerun-if-changed={}", file.display());
-        let bytes = fs::read(&file)?;
-        let tag = fnv1a(&bytes);
-        let packed = out.join(format!("{}.gz", name));
-        fs::write(&packed, pack(&shorter(&name, &bytes))?)?;
-        let path = if name == "index.html" && prefix.is_empty() {
-            "/".to_owned()
-        } else {
-            format!("/{prefix}{name}")
+    Ok(files)
+}
+
+/// The page, naming in place of each module the files that bring it.
+fn with_parts(page: &str, modules: &Files, parts: &[(&str, &[&str])]) -> Result<String, String> {
+    let mut text = String::new();
+    for (at, piece) in page.split('"').enumerate() {
+        if at > 0 {
+            text.push('"');
+        }
+        // Every second piece stands in quotes.
+        match piece.strip_suffix(".js").filter(|_| at % 2 == 1) {
+            Some(name) => {
+                let files = join::files_for(modules, parts, name)?;
+                text.push_str(&files.iter().map(|file| format!("{file}.js")).collect::<Vec<_>>().join(" "));
+            }
+            None => text.push_str(piece),
+        }
+    }
+    Ok(text)
+}
+
+/// The table of what is served, in name order.
+fn assets(served: &BTreeMap<String, String>, out: &Path) -> io::Result<String> {
+    let mut table = String::from("pub(crate) static ASSETS: &[Asset] = &[\n");
+    for (name, text) in served {
+        let Some(kind) = content_type(name) else { continue };
+        let (plain, packed) = (out.join(name), out.join(format!("{name}.gz")));
+        let short = match name.rsplit('.').next() {
+            Some("js") => shorter(text, Kind::Script),
+            Some("css") => shorter(text, Kind::Style),
+            Some("html") => shorter(text, Kind::Page),
+            _ => Ok(text.clone()),
         };
+        fs::write(&plain, text)?;
+        fs::write(
+            &packed,
+            pack(short.map_err(|error| io::Error::other(format!("{name}: {error}")))?.as_bytes())?,
+        )?;
+        let tag = fnv1a(text.as_bytes());
+        let path = if name == "index.html" { "/".to_owned() } else { format!("/{name}") };
         writeln!(
             table,
-            "    Asset {{ path: {path:?}, content_type: {kind:?}, etag: \"\\\"{tag:016x}\\\"\", bytes: include_bytes!({file:?}), packed_etag: \"\\\"{tag:016x}-gzip\\\"\", packed: include_bytes!({packed:?}) }},"
+            "    Asset {{ path: {path:?}, content_type: {kind:?}, etag: \"\\\"{tag:016x}\\\"\", bytes: include_bytes!({plain:?}), packed_etag: \"\\\"{tag:016x}-gzip\\\"\", packed: include_bytes!({packed:?}) }},"
         )
         .map_err(io::Error::other)?;
     }
-    Ok(())
+    Ok(table + "];\n")
+}
+
+/// The table of the modules and style sheets that pages without a server take.
+fn sources(modules: &Files, web: &Path) -> io::Result<String> {
+    let mut table = String::from("static SOURCES: &[(&str, &str)] = &[\n");
+    let mut names = vec!["style.css".to_owned()];
+    for entry in WITHOUT_SERVER {
+        names.extend(
+            join::with_imports(modules, entry)
+                .map_err(io::Error::other)?
+                .iter()
+                .map(|name| format!("{name}.js")),
+        );
+    }
+    for name in names {
+        writeln!(table, "    ({name:?}, include_str!({:?})),", web.join(&name)).map_err(io::Error::other)?;
+    }
+    Ok(table + "];\n")
 }
 
 fn content_type(name: &str) -> Option<&'static str> {
     match Path::new(name).extension()?.to_str()? {
         "html" => Some("text/html; charset=utf-8"),
-        "js" | "mjs" => Some("text/javascript; charset=utf-8"),
+        "js" => Some("text/javascript; charset=utf-8"),
         "css" => Some("text/css; charset=utf-8"),
         "svg" => Some("image/svg+xml"),
         _ => None,
     }
-}
-
-/// What goes over slow lines: scripts and style sheets without their comments, which are a quarter of their packed bytes.
-/// Lines stay where they are, so that an error names the line of the source. Who asks for a file without gzip gets the source.
-fn shorter(name: &str, bytes: &[u8]) -> Vec<u8> {
-    let is_script = name.ends_with("js");
-    match std::str::from_utf8(bytes) {
-        Ok(text) if is_script || name.ends_with(".css") => without_comments(text, is_script).into_bytes(),
-        _ => bytes.to_vec(),
-    }
-}
-
-/// Empties each line that is only a comment.
-fn without_comments(text: &str, is_script: bool) -> String {
-    let mut shorter = String::with_capacity(text.len());
-    let mut is_inside = false;
-    for line in text.lines() {
-        let trimmed = line.trim();
-        let is_begun = is_inside || trimmed.starts_with("/*");
-        let is_ended = trimmed.contains("*/");
-        let is_comment = is_begun && (!is_ended || trimmed.ends_with("*/"));
-        is_inside = is_begun && !is_ended;
-        let is_remark = is_script && trimmed.starts_with("//");
-        if !(is_comment || is_remark) {
-            shorter.push_str(line);
-        }
-        shorter.push('\n');
-    }
-    shorter
 }
 
 /// At gzip's smallest size: a file is packed once, and sent often over slow lines.

@@ -26,10 +26,9 @@ pub(crate) struct Asset {
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The text of a file of the page, such as `plot.js`: for pages that are files and have no server.
+/// The source of a file of the page, such as `plot.js`: for pages that are files and have no server.
 pub fn page_file(name: &str) -> Option<&'static str> {
-    let asset = ASSETS.iter().find(|asset| asset.path.strip_prefix('/') == Some(name))?;
-    std::str::from_utf8(asset.bytes).ok()
+    SOURCES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The file, or 304 when the client already has it.

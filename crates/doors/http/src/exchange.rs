@@ -146,8 +146,14 @@ impl Shared {
 pub(crate) struct Embedded;
 
 fn add_headers(headers: &mut HeaderMap) {
+    // The policy of a page holds for its scripts and styles, too; beside each of them it would only take its time on slow lines.
+    let is_part = headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
+        kind.as_bytes().starts_with(b"text/javascript") || kind.as_bytes().starts_with(b"text/css")
+    });
+    if !is_part {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
+    }
     let fixed = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),

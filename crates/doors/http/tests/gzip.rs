@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod fake;
+#[path = "../build/parts.rs"]
+mod parts;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
@@ -12,25 +14,28 @@ use std::sync::Arc;
 
 use fake::{FakeNode, Server};
 use khz_model::ByteSize;
+use parts::PARTS;
 
-/// A line of 20 kB a second carries the first part within a second, and a view with its numbers within about three. Headers add
-/// about 270 bytes for each file.
-const FIRST_PAINT_BYTES: usize = 11_000;
-/// The first picture of each view: everything that is loaded before it.
-const PICTURE_BYTES: [(&str, usize); 8] = [
-    ("node", 46_500),
-    ("cluster", 38_000),
-    ("waterfall", 40_000),
-    ("compare", 35_000),
-    ("sums", 35_000),
-    ("query", 27_000),
-    ("alerts", 36_000),
-    ("board", 61_500),
+/// A line of 20 kB a second carries the first part within a second, and the rest of a first picture within about two. Headers add
+/// about 400 bytes for each file.
+const FIRST_PAINT_BYTES: usize = 8_500;
+/// The first picture of each view: the files that are loaded before it, and their bytes. Over a slow line each file takes longer
+/// than its bytes.
+const PICTURES: [(&str, usize, usize); 9] = [
+    ("node", 6, 39_500),
+    ("cluster", 7, 32_000),
+    ("waterfall", 9, 39_500),
+    ("compare", 11, 42_000),
+    ("sums", 11, 42_000),
+    ("query", 9, 28_500),
+    ("alerts", 11, 43_000),
+    ("board", 14, 80_000),
+    ("palette", 9, 28_500),
 ];
-/// What comes to a node's page when its first picture is there: its past, then the rest. The search comes to any view.
-const LATER_BYTES: [(&str, usize); 3] = [("past", 18_000), ("more", 25_000), ("palette", 8_000)];
-/// All files.
-const PAGE_BYTES: usize = 188_000;
+/// What comes to a node's page when its first picture is there.
+const LATER: [(&str, usize, usize); 2] = [("past", 1, 13_500), ("more", 5, 32_000)];
+/// All files that a browser asks for.
+const PAGE_BYTES: usize = 166_000;
 
 /// An answer as it came over the wire.
 struct Raw {
@@ -94,35 +99,47 @@ const GZIP: &str = "Accept-Encoding: gzip, deflate, br\r\n";
 fn files() -> Vec<String> {
     let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../web")).unwrap();
     let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.map(|name| format!("/{}", if name == "index.html" { "" } else { &name })).collect()
+    let names = names.map(|name| format!("/{}", if name == "index.html" { "" } else { &name }));
+    names.chain(PARTS.iter().map(|(part, _)| format!("/part-{part}.js"))).collect()
 }
 
-/// The source of a file of the page.
-fn source(name: &str) -> String {
-    let path = format!("{}/../../../web/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+/// The modules that a module asks for with the mark before their names.
+fn names<'t>(text: &'t str, mark: &str) -> BTreeSet<&'t str> {
+    let rest = text.split(mark).skip(1);
+    rest.filter_map(|rest| rest.split_once(".js\""))
+        .map(|(name, _)| name)
+        .filter(|name| !name.contains('"'))
+        .collect()
 }
 
-/// A module, and all that it imports before it runs.
-fn with_imports(module: &str) -> BTreeSet<String> {
-    let (mut found, mut open) = (BTreeSet::new(), vec![module.to_owned()]);
-    while let Some(module) = open.pop() {
-        let text = source(&format!("{module}.js"));
-        if !found.insert(module) {
-            continue;
-        }
-        let names = text.split("from \"./").skip(1).filter_map(|rest| rest.split_once(".js\""));
-        open.extend(names.map(|(name, _)| name.to_owned()));
+/// All scripts of the page as a browser gets them, without `.js`.
+struct Scripts(HashMap<String, String>);
+
+impl Scripts {
+    fn of(server: &Server) -> Scripts {
+        let paths = files().into_iter().filter(|path| path.ends_with(".js"));
+        let name = |path: &str| path.trim_start_matches('/').trim_end_matches(".js").to_owned();
+        Scripts(paths.map(|path| (name(&path), ask(server, "GET", &path, GZIP).text())).collect())
     }
-    found
-}
 
-/// What `views.js` says that a view needs: its own module, and the others.
-fn listed(view: &str) -> (String, BTreeSet<String>) {
-    let text = source("views.js");
-    let (_, rest) = text.split_once(&format!("\n  {view}: \"")).expect("the view is listed");
-    let mut names = rest.split('"').next().unwrap().split(' ').map(str::to_owned);
-    (names.next().unwrap(), names.collect())
+    /// A module, and all that it imports before it runs.
+    fn with_imports(&self, module: &str) -> BTreeSet<&str> {
+        let (mut found, mut open) = (BTreeSet::new(), vec![module]);
+        while let Some(module) = open.pop() {
+            let (name, text) = self.0.get_key_value(module).unwrap_or_else(|| panic!("no {module}.js"));
+            if found.insert(name.as_str()) {
+                open.extend(&names(text, "from \"./") | &names(text, "import \"./"));
+            }
+        }
+        found
+    }
+
+    /// What the frame of the page asks for when a view, or another part, is wanted.
+    fn asked(&self, view: &str) -> BTreeSet<&str> {
+        let mark = format!("{view}: () => ");
+        let line = self.0["part-page"].lines().find(|line| line.starts_with(&mark));
+        names(line.expect("the view is there"), "import(\"./")
+    }
 }
 
 /// The value of `attribute="..."` in each line of the page that has this mark.
@@ -150,24 +167,27 @@ fn every_file_of_the_page_comes_packed_to_clients_that_accept_gzip_with_the_same
     }
 }
 
-/// Lines that are only a comment are empty; all others are the same. None of them is within a text of several lines.
+/// Lines that are empty or only a comment are not there, all others have no indent. Nothing of this is within a text of several lines.
 fn assert_only_comments_are_left_out(path: &str, plain: &str, packed: &str) {
-    let (plain, packed): (Vec<&str>, Vec<&str>) = (plain.lines().collect(), packed.lines().collect());
-    assert_eq!(plain.len(), packed.len(), "{path}");
-    let (mut ticks, mut is_inside) = (0, false);
-    for (number, (before, after)) in plain.iter().zip(&packed).enumerate() {
-        let line = before.trim();
-        if before != after {
-            assert_eq!(*after, "", "{path}:{}", number + 1);
-            let is_comment =
-                is_inside || line.starts_with("/*") || (path.ends_with("js") && line.starts_with("//"));
-            assert!(is_comment && ticks % 2 == 0, "{path}:{}: {before}", number + 1);
-            is_inside = (is_inside || line.starts_with("/*")) && !line.ends_with("*/");
-        } else {
-            assert!(!is_inside || line.is_empty(), "{path}:{}: a comment goes on", number + 1);
-            ticks += line.matches('`').count();
+    let mut packed = packed.lines().peekable();
+    let (mut is_text, mut is_comment) = (false, false);
+    for (number, line) in plain.lines().enumerate() {
+        let place = format!("{path}:{}: {line}", number + 1);
+        let kept = if is_text { line } else { line.trim_start() };
+        let is_code = is_text || (!kept.is_empty() && !is_comment);
+        if is_code && packed.peek().is_some_and(|next| *next == kept) {
+            packed.next();
+            is_text ^= path.ends_with("js") && line.matches('`').count() % 2 == 1;
+            continue;
         }
+        assert!(!is_text, "{place}: within a text");
+        let is_begun = is_comment || kept.starts_with("/*");
+        let is_remark = path.ends_with("js") && kept.starts_with("//");
+        assert!(kept.is_empty() || is_begun || is_remark, "{place}");
+        is_comment = is_begun && !kept.contains("*/");
+        assert!(!is_begun || is_comment || kept.ends_with("*/"), "{place}");
     }
+    assert_eq!(packed.next(), None, "{path}");
 }
 
 /// Without the times that follow from the moment of the answer: of `"heard_time":"1763690000.5"` the name is left.
@@ -243,58 +263,116 @@ fn few_bytes_go_over_a_slow_line_before_the_page_shows_something() {
     let page = ask(&server, "GET", "/", GZIP).text();
     // A browser paints when it has the page, its styles, and all scripts except modules.
     let styles = named(&page, "rel=\"stylesheet\"", "href=\"");
-    let blocking: Vec<&str> =
-        named(&page, "<script ", "src=\"").into_iter().filter(|name| *name != "main.js").collect();
-    assert_eq!((styles.as_slice(), blocking.as_slice()), (&["style.css"][..], &["theme.js"][..]));
-    let first = bytes("/") + bytes("/style.css") + bytes("/theme.js");
+    let (modules, blocking): (Vec<&str>, Vec<&str>) =
+        named(&page, "<script ", "src=\"").into_iter().partition(|name| name.starts_with("part-"));
+    assert_eq!(styles, ["style.css"]);
+    assert_eq!(
+        (modules.as_slice(), blocking.as_slice()),
+        (&["part-page.js"][..], &["early.js", "theme.js"][..])
+    );
+    let first = bytes("/") + bytes("/style.css") + bytes("/theme.js") + bytes("/early.js");
     assert!(first <= FIRST_PAINT_BYTES, "{first} bytes before the first paint");
     // And there is something to paint before any script runs.
     for shown in ["<h1>", "connecting", "Kilohertz", "data-rate=\"10\""] {
         assert!(page.contains(shown), "{shown}");
     }
-    let all: usize = files().iter().map(|path| bytes(path)).sum();
+    let scripts = Scripts::of(&server);
+    let stubs = |path: &String| path.ends_with(".js") && bytes(path) < 150;
+    let all: usize = files().iter().filter(|path| !stubs(path)).map(|path| bytes(path)).sum();
     println!("all: {all} bytes, {first} before the first paint");
     assert!(all <= PAGE_BYTES, "the page has {all} bytes");
-    let modules =
-        |names: &BTreeSet<String>| names.iter().map(|name| bytes(&format!("/{name}.js"))).sum::<usize>();
-    let frame = first + modules(&with_imports("main")) + bytes("/probe.js");
-    for (view, most) in PICTURE_BYTES {
-        let (own, others) = listed(view);
-        let picture = frame + bytes(&format!("/{own}.js")) + modules(&others);
-        println!("{view}: {picture} bytes in {} files", others.len() + 9);
+    let of = |names: &BTreeSet<&str>| names.iter().map(|name| bytes(&format!("/{name}.js"))).sum::<usize>();
+    for (view, files_most, most) in PICTURES {
+        let asked = &scripts.asked(view) | &BTreeSet::from(["part-page"]);
+        let is_first = ["node", "cluster"].contains(&view);
+        let (others, later) = if is_first { (4, 0) } else { (6, bytes("/later.html") + bytes("/later.css")) };
+        let (count, picture) = (asked.len() + others, first + of(&asked) + later);
+        println!("{view}: {picture} bytes in {count} files");
+        assert!(count <= files_most, "the first picture of {view} takes {count} files");
         assert!(picture <= most, "the first picture of {view} takes {picture} bytes");
     }
-    for (part, most) in LATER_BYTES {
-        let (own, others) = listed(part);
-        let later = bytes(&format!("/{own}.js")) + modules(&others);
-        println!("{part}: {later} bytes in {} files", others.len() + 1);
-        assert!(later <= most, "{part} takes {later} bytes");
+    let node = scripts.with_imports("part-node");
+    let mut there = node.clone();
+    for (part, files_most, most) in LATER {
+        let asked = &scripts.asked(part) - &there;
+        there.extend(&asked);
+        println!("{part}: {} bytes in {} files", of(&asked), asked.len());
+        assert!(
+            asked.len() <= files_most && of(&asked) <= most,
+            "{part} takes {} bytes: {asked:?}",
+            of(&asked)
+        );
     }
 }
 
-/// A module that only another one names would come a round trip later.
+/// A file that only another one names would come a round trip later.
 #[test]
-fn no_module_of_the_page_waits_for_another_to_name_it() {
-    let page = source("index.html");
-    let told: BTreeSet<String> =
-        named(&page, "modulepreload", "href=\"").into_iter().map(|name| name.replace(".js", "")).collect();
-    let mut frame = with_imports("main");
-    frame.remove("main");
-    assert_eq!(told, frame);
-    frame.insert("main".to_owned());
-    let there = &frame | &with_imports("node-view");
-    let with_past = &there | &with_imports("node-past");
-    let parts = LATER_BYTES.map(|(part, _)| part);
-    for view in PICTURE_BYTES.map(|(view, _)| view).into_iter().chain(parts) {
-        let (own, others) = listed(view);
-        let before = match view {
-            "past" => &there,
-            "more" => &with_past,
-            _ => &frame,
-        };
-        let mut expected = &with_imports(&own) - before;
-        expected.remove(&own);
-        assert_eq!(others, expected, "what {view} needs");
+fn no_script_of_the_page_waits_for_another_to_name_it() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let page = ask(&server, "GET", "/", GZIP).text();
+    let scripts = Scripts::of(&server);
+    assert_eq!(scripts.with_imports("part-page"), BTreeSet::from(["part-page"]));
+    // What is fetched before the modules run is what they then ask for.
+    for (attribute, view) in [("data-node=\"", "node"), ("data-nodes=\"", "cluster")] {
+        let early: BTreeSet<&str> = named(&page, "early.js", attribute)[0]
+            .split(' ')
+            .map(|file| file.trim_end_matches(".js"))
+            .collect();
+        assert_eq!(early, &scripts.asked(view) | &BTreeSet::from(["part-page"]), "{view}");
+    }
+    let mut groups = 0;
+    for (name, text) in &scripts.0 {
+        // Each of these is one question: `import("./x.js")`, or several of them within `Promise.all([...])`.
+        for line in text.lines().filter(|line| line.contains("import(\"./")) {
+            let asked = names(line, "import(\"./");
+            let there = &scripts.with_imports(name) | &asked;
+            for wanted in &asked {
+                let needed = scripts.with_imports(wanted);
+                assert!(
+                    needed.is_subset(&there),
+                    "{name}.js asks for {wanted}.js, which then needs {needed:?}: {line}"
+                );
+            }
+            groups += 1;
+        }
+    }
+    assert!(groups > 20, "{groups}");
+}
+
+#[test]
+fn each_module_has_one_place_and_is_the_same_under_its_own_name() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let scripts = Scripts::of(&server);
+    let mut places: HashMap<&str, &str> = HashMap::new();
+    for (name, text) in &scripts.0 {
+        for module in
+            text.lines().filter_map(|line| line.strip_prefix("const $")?.strip_suffix(" = (() => {"))
+        {
+            assert_eq!(places.insert(module, name), None, "{module} is in two parts");
+        }
+    }
+    assert!(places.len() > 80, "{places:?}");
+    for (module, part) in places {
+        let own = &scripts.0[&module.replace('_', "-")];
+        assert!(own.contains(&format!("\"./{part}.js\"")), "{own}");
+    }
+}
+
+/// Beside each script it would take a tenth of a second of a slow line.
+#[test]
+fn the_policy_of_the_page_comes_with_pages_and_answers_but_not_with_their_scripts_and_styles() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for (path, has_policy) in [
+        ("/", true),
+        ("/later.html", true),
+        ("/khz/v1/nodes", true),
+        ("/metrics", true),
+        ("/part-page.js", false),
+        ("/style.css", false),
+    ] {
+        let answer = ask(&server, "GET", path, GZIP);
+        assert_eq!(answer.headers.contains_key("content-security-policy"), has_policy, "{path}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
     }
 }
 
@@ -302,7 +380,7 @@ fn no_module_of_the_page_waits_for_another_to_name_it() {
 #[test]
 fn each_part_of_the_page_has_a_name_of_its_own() {
     let server = Server::start(Arc::new(FakeNode::default()));
-    let page = ask(&server, "GET", "/", "").text();
+    let page = ask(&server, "GET", "/", "").text() + &ask(&server, "GET", "/later.html", "").text();
     let mut names = BTreeSet::new();
     for part in page.split(" id=\"").skip(1) {
         let name = part.split('"').next().unwrap();

@@ -26,7 +26,9 @@ const SAID: &str = "said.txt";
 /// What Firefox says of itself, since its server for experiments cannot be reached.
 const OWN: &str = "RSLoader:";
 
-/// Marionette chooses a port; nothing calls home; the page may measure time and is no tab of many.
+/// Marionette chooses a port; nothing calls home; the page may measure time and is no tab of many. Firefox ends the process of a page
+/// that is left and not kept for the way back. If a script of the page runs just then, Firefox aborts it, and says that it was
+/// "terminated by timeout", as of a script that hangs. So no script is aborted here: what is still said of a timeout is then true.
 const PREFERENCES: &str = r#"
 user_pref("marionette.port", 0);
 user_pref("app.update.enabled", false);
@@ -46,6 +48,7 @@ user_pref("datareporting.healthreport.uploadEnabled", false);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("devtools.console.stdout.chrome", false);
 user_pref("devtools.console.stdout.content", true);
+user_pref("dom.abort_script_on_child_shutdown", false);
 user_pref("dom.push.connection.enabled", false);
 user_pref("extensions.getAddons.cache.enabled", false);
 user_pref("extensions.systemAddon.update.enabled", false);

@@ -160,10 +160,13 @@ fn an_alert_that_fires_has_its_summary_its_rule_its_times_and_a_plot_and_its_tex
         let links = page
             .eval("[...document.querySelectorAll('.alert-links a')].map(a => a.getAttribute('href'))")
             .await;
-        assert_eq!(
-            links,
-            json!(["#query=node_memory_MemTotal_bytes%7Binstance%3D%22n1%22%7D&range=1h", "#node=n1"])
-        );
+        assert_eq!(links[0], "#query=node_memory_MemTotal_bytes%7Binstance%3D%22n1%22%7D&range=1h");
+        // The node's page begins a quarter of an hour before the alert, and ends when the plot does.
+        let time = "(() => { const [[, name, from, to]] = document.querySelectorAll('.alert-links a')[1].hash.matchAll(/^#node=(.*)&from=(.*)&to=(.*)$/g); \
+                    return [name, (Date.now() - Date.parse(from)) / 1e3, (Date.now() - Date.parse(to)) / 1e3]; })()";
+        let (name, from, to): (String, f64, f64) =
+            serde_json::from_value(page.eval(time).await).expect("a node and its window");
+        assert!(name == "n1" && from > 890.0 && from - to >= 900.0 && to > -2.0, "{links}");
         page.click(".alert-links a").await;
         page.wait("the query is asked", "khz.query?.state === 'shown' && khz.query.series === 1").await;
         // The count stands above every view, and leads to the alerts.

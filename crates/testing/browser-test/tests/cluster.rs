@@ -530,6 +530,40 @@ fn a_finger_sees_a_name_before_it_opens_the_node() {
     });
 }
 
+#[test]
+fn metrics_that_nobody_has_are_named_and_stay_to_be_seen() {
+    run(async {
+        let cluster = Cluster::new(64);
+        let door = OpenDoor::of(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let notice = "document.querySelector('#notice')";
+        for (view, name, list) in
+            [("", "metric", "#metric"), ("view=waterfall&rate=1&", "measure", ".measure")]
+        {
+            // Of a metric that the catalogue lacks the server says so; the page itself, of what can be none.
+            for (asked, said, shown) in [
+                ("no.such_metric", "no.such_metric", "no.such_metric"),
+                (
+                    "NO/METRIC",
+                    "NO/METRIC in the address is no metric: CPU busy, % of all CPUs is shown.",
+                    "cpu",
+                ),
+            ] {
+                let url = format!("{}#{view}{name}={}", door.url(), asked.replace('/', "%2F"));
+                let page = Page::open_bare(&browser, &url).await;
+                page.wait(said, &format!("!{notice}.hidden && {notice}.textContent.includes({said:?})"))
+                    .await;
+                assert_eq!(
+                    page.eval(&format!("document.querySelector('main:not([hidden]) {list}').value")).await,
+                    shown
+                );
+            }
+        }
+        browser.close().await;
+    });
+}
+
 /// `KHZ_SCREENSHOT=docs/screenshot.png` writes `docs/cluster.png` beside it.
 #[test]
 #[ignore = "writes the screenshot of the documentation"]

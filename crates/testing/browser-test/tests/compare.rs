@@ -73,6 +73,53 @@ fn nodes_that_are_clicked_with_shift_are_compared_with_a_line_each() {
 }
 
 #[test]
+fn a_finger_chooses_nodes_with_a_button_in_tiles_and_waterfall() {
+    run(async {
+        let (_cluster, door) = open(64);
+        let browser = Browser::start().await;
+        browser.look(360, 740, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        page.click("#cluster .choose").await;
+        page.wait(
+            "the bar says what to do",
+            &format!("!{BAR}.hidden && /Click or touch up to 8/.test({BAR}.textContent)"),
+        )
+        .await;
+        for name in ["node03", "node05"] {
+            page.eval("document.querySelector('.tiles').scrollIntoView()").await;
+            let (x, y) = page.tile_middle(name).await;
+            page.tap_at(x, y).await;
+        }
+        page.wait("both are chosen", "khz.chosen.join() === 'node03,node05'").await;
+        assert_eq!(page.eval("khz.view").await, "cluster", "no node is opened");
+        page.screenshot(&target_dir().join("screenshots/choosing-360.png")).await;
+        page.click("#cluster .choose").await;
+        page.eval("document.querySelector('.tiles').scrollIntoView()").await;
+        let (x, y) = page.tile_middle("node07").await;
+        page.tap_at(x, y).await;
+        page.wait("without the button a touch opens", "khz.view === 'node'").await;
+
+        let page = Page::open_bare(&browser, &format!("{}#view=waterfall", door.url())).await;
+        page.wait(
+            "rows are there",
+            "window.khz && khz.waterfall && khz.waterfall.known > 30 && khz.waterfall.copies > 5",
+        )
+        .await;
+        page.click("#waterfall .choose").await;
+        page.eval("document.querySelector('.fall').scrollIntoView()").await;
+        let (left, top, width, _) = page.place(".fall-cells").await;
+        let y = page.number("(t => t.y + t.height / 2)(khz.cell('node03', 1))").await;
+        // The newest steps stand at the right edge.
+        page.tap_at(left + width - 2.0, top + y).await;
+        page.wait("the row is chosen", "khz.chosen.join() === 'node03'").await;
+        page.click("#waterfall .compare").await;
+        page.wait("it is compared", "khz.view === 'compare'").await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
 fn no_more_nodes_are_chosen_than_can_be_told_apart() {
     run(async {
         let (cluster, door) = open(64);

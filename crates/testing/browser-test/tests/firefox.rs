@@ -12,6 +12,9 @@ use khz_browser_test::target_dir;
 use khz_http::NodeGroup;
 use serde_json::json;
 
+/// How often a busy page is left: without the preference of the tests, Firefox complains more often than every second time.
+const LEFT_TIMES: usize = 8;
+
 /// A view: its name, its address, when it is shown, and what it says then.
 const OF_A_CLUSTER: [(&str, &str, &str); 9] = [
     ("cluster", "", "khz.view === 'cluster' && khz.known > khz.shown / 2 && khz.repaints > 1"),
@@ -167,6 +170,34 @@ fn the_check_of_firefox_finds_errors() {
         let errors = firefox.console_errors().await;
         assert!(errors.iter().any(|error| error.contains("heard")), "{errors:?}");
         assert!(errors.iter().any(|error| error.contains("thrown")), "{errors:?}");
+        firefox.close().await;
+    });
+}
+
+#[test]
+fn no_script_of_a_page_that_is_left_is_said_to_have_timed_out() {
+    run(async {
+        let Some(program) = program() else {
+            return khz_skip::skip("there is no Firefox; Debian has it in the package firefox-esr");
+        };
+        let server = Server::start().await;
+        let mut firefox = Firefox::start(&program).await;
+        for _ in 0..LEFT_TIMES {
+            firefox.open(server.url()).await;
+            // Firefox keeps no page that hears "unload": it ends its process. This one runs with hardly a pause.
+            let busy = "(function busy() {
+                const end = performance.now() + 100;
+                while (performance.now() < end);
+                setTimeout(busy);
+                return true;
+            })(addEventListener('unload', () => {}))";
+            firefox.eval(busy).await;
+        }
+        firefox.open(server.url()).await;
+        let mut errors = firefox.console_errors().await;
+        // It also complains of modules that were not loaded to the end.
+        errors.retain(|error| error.contains("terminated"));
+        assert_eq!(errors, Vec::<String>::new());
         firefox.close().await;
     });
 }

@@ -14,7 +14,8 @@ fn every_module_of_the_page_loads() {
         let files = std::fs::read_dir(root().join("web")).expect("the page's files");
         let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
         // The first one begins to show the page when it is loaded, and so is loaded already.
-        let modules: Vec<String> = names.filter(|name| name.ends_with(".js")).collect();
+        // And early.js is no module.
+        let modules: Vec<String> = names.filter(|name| name.ends_with(".js") && name != "early.js").collect();
         assert!(modules.len() > 30, "{modules:?}");
         let server = Server::start().await;
         let browser = Browser::start().await;
@@ -424,6 +425,51 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
                 "01:01:01",
                 "01:01",
                 ["00:00:00.400", "00:00:00.600", "00:00:00.800", "00:00:01.000"]
+            ]),
+        ),
+        (
+            "clock_times_of_a_small_plot_are_whole_at_both_ends",
+            "(async () => {
+                const { TimeAxis, marksOf } = await import('/time-axis.js');
+                const box = document.body.appendChild(element('div', { classes: 'panel' }));
+                const axis = new TimeAxis();
+                box.append(axis.root);
+                const cut = [];
+                for (const width of [90, 130, 200, 300, 420, 900]) {
+                    box.style.width = `${width + 26}px`;
+                    for (const span of [3, 60, 600, 3_600, 86_400 * 9]) for (let at = 0; at < 1; at += 0.04) {
+                        const from = 1_795_958_189 + at * span;
+                        axis.show(marksOf(from, from + span, axis.root.clientWidth));
+                        const [outer, ...marks] = [axis.root, ...axis.root.children].map((e) => e.getBoundingClientRect());
+                        if (marks.length === 0 || marks.some(({ left, right }) => left < outer.left - 1 || right > outer.right + 1)) cut.push([width, span, at]);
+                    }
+                }
+                box.remove();
+                return cut;
+            })()",
+            json!([]),
+        ),
+        (
+            "what_a_line_has_asked_for_is_given_up_when_another_view_follows_and_an_answer_that_never_comes_has_an_end",
+            "(async () => {
+                const [whole, limit] = [window.fetch, AbortSignal.timeout];
+                const given = [], said = [];
+                window.fetch = (path, { signal }) => new Promise((then, fail) => signal.addEventListener('abort', () => (given.push(signal.reason.name), fail(signal.reason))));
+                const on = { node() {}, columns() {}, rows() {}, notice() {}, state: (state, reason) => said.push([state, reason ?? '']) };
+                const left = new Line(['load.*'], 'n1', on);
+                left.start();
+                await 0;
+                left.end();
+                AbortSignal.timeout = () => limit.call(AbortSignal, 20);
+                const waiting = new Line(['load.*'], 'n1', on);
+                await waiting.start();
+                waiting.end();
+                [window.fetch, AbortSignal.timeout] = [whole, limit];
+                return [given, said.slice(0, 4)];
+            })()",
+            json!([
+                ["AbortError", "TimeoutError"],
+                [["connecting", ""], ["connecting", ""], ["waiting", "the server does not answer"]]
             ]),
         ),
     ]

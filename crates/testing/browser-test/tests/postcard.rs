@@ -283,9 +283,13 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
                  onPaper.push(getComputedStyle(document.body).backgroundColor, seen('.controls, .top button, .overview'), document.querySelector('.print-foot').textContent, document.documentElement.dataset.theme); }), true)",
             )
             .await;
-            // What is on the canvases when all is printed, before the page goes on.
+            // What is on the canvases when all is printed, before the page goes on. A plot without any number is rightly blank: of a disk
+            // that nobody uses there is no time of a request.
             page.eval(
-                "(addEventListener('afterprint', () => { window.blank = [...document.querySelectorAll('.panel:not([hidden]) .trace, .tiles canvas')].filter((c) => c.clientWidth > 0).filter((c) => \
+                "(addEventListener('afterprint', () => { \
+                 const isUnknown = (c) => { const numbers = [...(c.closest('.panel')?.querySelectorAll('.legend b') ?? [])]; return numbers.length > 0 && numbers.every((b) => b.textContent === '–'); }; \
+                 const canvases = [...document.querySelectorAll('.panel:not([hidden]) .trace, .tiles canvas')].filter((c) => c.clientWidth > 0 && !isUnknown(c)); \
+                 window.onCanvases = canvases.length; window.blank = canvases.filter((c) => \
                  !c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((byte) => byte > 0)).length; }, true), true)",
             )
             .await;
@@ -307,6 +311,7 @@ fn on_paper_the_page_is_white_without_controls_and_says_where_and_when() {
             );
             assert_eq!(seen[3], "light", "{name}");
             page.wait("it is printed", "window.blank !== undefined").await;
+            assert_ne!(page.eval("onCanvases").await, 0, "{name}: canvases with numbers");
             assert_eq!(page.eval("blank").await, 0, "{name}: canvases without anything on them");
             page.wait(
                 "the screen is dark again",

@@ -34,6 +34,39 @@ async fn close_to(page: &Page<'_>, expression: &str, expected: f64, tolerance: f
     assert!((found - expected).abs() <= tolerance, "{expression} is {found}, not about {expected}");
 }
 
+async fn assert_notice(page: &Page<'_>, text: &str) {
+    let notice = "document.querySelector('#notice')";
+    page.wait(
+        &format!("the page says: {text}"),
+        &format!("!{notice}.hidden && {notice}.textContent.includes({text:?})"),
+    )
+    .await;
+}
+
+#[test]
+fn a_window_that_ends_before_it_begins_and_an_unknown_comparison_are_named() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = live_page(&browser, &server).await;
+        let to = page.number("khz.time.to").await;
+        let window = format!("from={to:.3}&to={:.3}&compare=2h", to - 2.0);
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s&{window}", server.url())).await;
+        close_to(&page, "khz.time.from", to - 2.0, 0.002).await;
+        close_to(&page, "khz.time.to", to, 0.002).await;
+        assert_notice(
+            &page,
+            "The window in the address ends before it begins: it is shown the other way round.",
+        )
+        .await;
+        assert_notice(&page, "compare=2h in the address is not known: there are before, 1h, 1d, 1w.").await;
+        page.screenshot(&target_dir().join("screenshots/turned-window.png")).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
 #[test]
 fn clock_times_stand_on_the_axes_and_beside_the_pointer() {
     run(async {
@@ -267,6 +300,8 @@ fn an_address_shows_its_time_also_with_seconds_and_a_wrong_one_shows_now() {
         let page =
             Page::open(&browser, &format!("{}#rate=10&window=10s&from=yesterday&to=-1", server.url())).await;
         assert_eq!(page.eval("khz.time.isPast").await, false);
+        assert_notice(&page, "from=yesterday in the address is no time. to=-1 in the address is no time.")
+            .await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });

@@ -392,6 +392,33 @@ fn at_a_row_a_second_it_begins_with_what_the_hub_remembers() {
 }
 
 #[test]
+fn a_pause_is_in_the_address_which_opens_with_what_is_remembered_and_stands_still() {
+    run(async {
+        let cluster = Cluster::new(64);
+        let door = OpenDoor::of(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = visit(&browser, &door, "&measure=load&rate=1").await;
+        assert_eq!(page.eval("location.hash.includes('paused')").await, false);
+        pause(&page).await;
+        assert_eq!(page.eval("location.hash.includes('&paused=1')").await, true);
+        let address = page.eval("location.href").await.as_str().unwrap().to_owned();
+        let page = Page::open_bare(&browser, &address).await;
+        page.wait("it stands still", "khz.state === 'paused' && khz.waterfall").await;
+        assert_eq!(page.eval("location.href").await, address.as_str());
+        assert_eq!(
+            page.eval("Number.isFinite(khz.cell('node20', 200)?.value)").await,
+            true,
+            "the past is there"
+        );
+        page.click(".fall-pause").await;
+        page.wait("it goes on", "khz.state === 'live' && !location.hash.includes('paused')").await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
 fn it_fits_every_size_and_theme() {
     run(async {
         for nodes in [1, 5, 64, 500, 4_096] {

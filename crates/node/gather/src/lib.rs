@@ -24,6 +24,7 @@ mod jobs;
 mod kernel_text;
 mod lane;
 mod lane_handle;
+mod lane_memory;
 mod lane_set;
 mod machine;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub use jobs::{
 pub use kernel_text::TEXT_BYTES_MAX;
 pub use lane::Call;
 pub use lane_handle::{LaneHandle, LaneRing, Lanes, Prompt};
+pub use lane_memory::LANES_BYTES_MIN;
 pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};

@@ -130,14 +130,43 @@ impl Writer {
     /// From now on the ring holds at most about this many bytes: at least a page, at most its size. A ring in a file has its
     /// size always.
     pub fn keep(&mut self, bytes: u64) {
-        if !self.schema.is_in_file() {
-            self.kept = bytes.clamp(NAMELESS_DATA_MIN, self.size);
-            self.blocks_max = blocks_max(self.kept);
-            self.blocks.drain(..self.blocks.len().saturating_sub(self.blocks_max));
-            self.blocks.shrink_to(self.blocks_max);
-            self.blocks.reserve_exact(self.blocks_max - self.blocks.len());
+        let kept = bytes.clamp(NAMELESS_DATA_MIN, self.size);
+        if self.schema.is_in_file() || kept == self.kept {
+            return;
+        }
+        // Pages of what was given up before are kept where the ring may hold most of its size: they are written over.
+        if self.kept > self.size / 4 {
             self.paged_from = self.paged_from.max(self.oldest() & !(PAGE_BYTES as u64 - 1));
         }
+        self.kept = kept;
+        self.blocks_max = blocks_max(kept);
+        let too_many = self.blocks.len().saturating_sub(self.blocks_max);
+        let until = self.blocks.get(too_many).copied().unwrap_or(self.head);
+        self.give_up_blocks(until);
+        // The newest block stays, however large it is: the next row begins another one.
+        while self.blocks.len() > 1 && self.used() > kept {
+            self.give_up_blocks(self.blocks[1]);
+        }
+        self.give_back_pages(self.oldest());
+        self.blocks.shrink_to(self.blocks_max);
+        self.blocks.reserve_exact(self.blocks_max - self.blocks.len());
+    }
+
+    /// Gives up the blocks of older generations, with their schemas, where they are in memory without a name.
+    pub fn forget_older(&mut self) {
+        let Some(until) = self.schema.older_end().filter(|_| !self.schema.is_in_file()) else { return };
+        self.give_up_blocks(until);
+        self.schema.forget_before(self.oldest().max(until));
+        self.schema.tidy(&self.memory, SCHEMA_BYTES, self.generation);
+        let (at, bytes) = self.schema.cut();
+        if bytes > 0 {
+            give_back(&self.file, at, bytes);
+        }
+    }
+
+    /// The bytes of names that it holds, with those of older generations.
+    pub fn schema_bytes(&self) -> u64 {
+        self.schema.used()
     }
 
     /// The bytes that it holds at most.

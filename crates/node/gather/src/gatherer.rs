@@ -436,7 +436,8 @@ impl Gatherer {
                 || self.close_unread_channel(WantedBy::Readers)
                 || self.close_unread_channel(WantedBy::Hub);
             if !is_closed {
-                let refusal = self.memory.refuse();
+                let refusal = self.memory.refusal();
+                self.inbox.refused.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!("a lane of {} KiB is refused: {refusal}", (more.beside + more.ring_min) >> 10);
                 return Err(refusal);
             }
@@ -538,7 +539,7 @@ impl Gatherer {
             }
             self.lanes[lane].know(source, &self.sources[source]);
         }
-        self.lanes[lane].publish_channel(&self.sources);
+        self.lanes[lane].publish_opened(&self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {
@@ -571,7 +572,7 @@ impl Gatherer {
     fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;
-        let read = self.channels_read();
+        let (read, lanes) = (self.channels_read(), self.lanes.len());
         self.lanes.retain_mut(|lane| {
             index += 1;
             let linger = if lane.is_channel() { CHANNEL_LINGER } else { LINGER };
@@ -581,7 +582,8 @@ impl Gatherer {
         while self.lanes.iter().filter(lingers).count() > LINGERING_MAX {
             self.close_longest_unread(false);
         }
-        if self.channels_read() < read {
+        // A channel may have been refused for want of the memory of any lane.
+        if self.channels_read() < read || self.lanes.len() < lanes {
             self.channel_memory.was_left();
         }
     }
@@ -725,7 +727,7 @@ impl Gatherer {
             self.open_files.count(now.boot),
             self.open_files.max,
             Some(self.memory.taken()),
-            Some(self.memory.refused),
+            Some(self.inbox.refused.load(Ordering::Relaxed)),
         ];
         let (files, own) = self.sources.split_at_mut(index);
         let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };

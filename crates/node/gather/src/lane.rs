@@ -717,6 +717,14 @@ impl Lane {
         self.keep_rows();
     }
 
+    /// The meaning of the slots of a lane that readers opened is known before its first row.
+    pub fn publish_opened(&mut self, sources: &[Source]) {
+        self.publish_channel(sources);
+        if self.handled.is_none() && self.schema.tried != Some(self.width()) {
+            self.publish_schema(sources);
+        }
+    }
+
     /// The meaning of a channel's slots is known before its first row: readers who follow it have its columns, and know which row
     /// comes next.
     pub fn publish_channel(&mut self, sources: &[Source]) {

@@ -81,8 +81,6 @@ struct Held {
 pub(crate) struct LaneMemory {
     bytes: u64,
     held: Vec<Held>,
-    /// How many lanes were refused, or not widened, because there was no room for them.
-    pub refused: u64,
 }
 
 impl LaneMemory {
@@ -91,7 +89,7 @@ impl LaneMemory {
             RingSize::Bytes(ByteSize(bytes)) => bytes / PART,
             RingSize::Span(_) => 0,
         };
-        LaneMemory { bytes: bytes.max(LANES_BYTES_MIN.0), held: Vec::new(), refused: 0 }
+        LaneMemory { bytes: bytes.max(LANES_BYTES_MIN.0), held: Vec::new() }
     }
 
     /// What the lanes hold when their rings are full.
@@ -118,8 +116,7 @@ impl LaneMemory {
     }
 
     /// The reason for who finds no room.
-    pub fn refuse(&mut self) -> QueryError {
-        self.refused += 1;
+    pub fn refusal(&self) -> QueryError {
         let limit = (self.bytes >> 20) as usize;
         QueryError::Full { what: "MiB for the lanes that readers open (a part of `ring`)", limit }
     }

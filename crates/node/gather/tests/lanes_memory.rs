@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use khz_gather::{Agent, LANES_BYTES_MIN, LANES_MAX, LaneHandle, Plan, RingSize};
-use khz_model::{ByteSize, Nanos, NodeName, Pattern, QueryError, Rate};
+use khz_gather::{Agent, LANES_BYTES_MIN, LANES_MAX, LaneHandle, Plan, READERS_BYTES, RingSize};
+use khz_model::{ByteSize, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Subscription};
 use khz_synthetic_host::{Host, Shape};
 
 const GROUPS: usize = 800;
@@ -75,6 +75,26 @@ fn lanes(agent: &Agent, pattern: &str, rates: std::ops::RangeInclusive<u64>) -> 
         }
     }
     (lanes, refused)
+}
+
+fn interest() -> Interest {
+    Interest::new(vec![Pattern::everything()], "5Hz".parse().unwrap(), false)
+}
+
+/// Readers of everything at the base lane's rate, as far as there is memory, and how many of a hundred were refused.
+fn readers(agent: &Agent) -> (Vec<Box<dyn Subscription>>, usize) {
+    let (mut readers, mut refused) = (Vec::new(), 0);
+    for _ in 0..100 {
+        match agent.query().subscribe(interest()) {
+            Ok(reader) => readers.push(reader),
+            Err(error) => {
+                let expected = "the limit of 16 MiB for the readers at this node is reached";
+                assert!(error.to_string().starts_with(expected), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    (readers, refused)
 }
 
 /// Until each ring has overwritten its oldest rows.
@@ -146,6 +166,21 @@ fn however_many_lanes_readers_open_they_take_no_more_than_their_part_of_the_memo
             assert_eq!((small.len(), refused), (16, 0), "of {LANES_MAX}");
             assert!(value(&agent, "khz.lanes.bytes") <= LANES_BYTES_MIN.0);
             assert!(memory() <= most, "{} more than before", memory() - before);
+
+            // Readers of the same lane hold their columns and last readings.
+            let before = memory();
+            let (mut readers, refused) = readers(&agent);
+            assert!(readers.len() > 40 && refused == 100 - readers.len(), "{} readers", readers.len());
+            let now = memory();
+            assert!(
+                now <= before + READERS_BYTES.0 + OTHER_BYTES,
+                "{} readers took {}",
+                readers.len(),
+                now - before
+            );
+            assert!(readers.iter_mut().all(|reader| !reader.poll().is_empty()));
+            readers.pop();
+            readers.push(agent.query().subscribe(interest()).unwrap());
         };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
         is_over.store(true, Ordering::Relaxed);

@@ -397,6 +397,49 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_that_is_to_keep_less_gives_the_rest_back_at_once_except_its_newest_block() {
+        let mut writer = writer(1 << 20, 64 * PAGE);
+        (0..2_000).for_each(|_| assert!(writer.begin(&[1; 1_000])));
+        assert!(pages(&writer) > 60);
+        writer.keep(4 * PAGE);
+        assert!(writer.used() <= 4 * PAGE && writer.used() > 3 * PAGE, "{}", writer.used());
+        assert!(pages(&writer) <= 8, "{} pages", pages(&writer));
+        writer.keep(16 * PAGE);
+        assert!(writer.begin(&[1; 5 * PAGE as usize]));
+        writer.keep(2 * PAGE);
+        assert_eq!(writer.used(), 5 * PAGE, "its newest block, until the next one begins");
+        assert!(!writer.append(&[1; 10]) && writer.begin(&[1; 10]));
+        assert_eq!(writer.used(), 10);
+    }
+
+    #[test]
+    fn names_of_older_generations_are_given_back_with_their_rows() {
+        let mut writer = writer(1 << 20, 4 * PAGE);
+        writer.extend_schema(&[7; 100 * PAGE as usize]).unwrap();
+        assert!(writer.begin(&[1; 100]));
+        writer.forget_older();
+        assert_eq!((writer.used(), writer.schema_bytes() > 100 * PAGE), (100, true), "there is no older one");
+        writer.begin_generation(&[8; 50 * PAGE as usize]).unwrap();
+        assert!(writer.begin(&[2; 200]));
+        assert!(writer.schema_bytes() > 150 * PAGE && pages(&writer) > 150);
+        writer.forget_older();
+        assert_eq!(writer.used(), 200);
+        assert!(writer.schema_bytes() <= 52 * PAGE && pages(&writer) <= 54, "{} pages", pages(&writer));
+        writer.extend_schema(&[9; PAGE as usize]).unwrap();
+        let reader = Reader::new(
+            RingBytes::Mapped(writer.memory.clone()),
+            writer.areas,
+            writer.size,
+            Arc::new(label()),
+        );
+        let mut names = Vec::new();
+        assert_eq!(reader.schema(writer.generation(), 0, usize::MAX, &mut names), Some(51 * PAGE as usize));
+        assert!(
+            names[..50 * PAGE as usize].iter().all(|&byte| byte == 8) && names.ends_with(&[9; PAGE as usize])
+        );
+    }
+
+    #[test]
     fn a_ring_that_is_to_keep_more_does_so_from_then_on() {
         let mut writer = writer(1 << 20, PAGE);
         (0..100).for_each(|_| assert!(writer.begin(&[1; 1_000])));

@@ -82,6 +82,8 @@ pub(crate) struct Gatherer {
     lanes_opened: u16,
     /// What the lanes that readers open may hold.
     memory: LaneMemory,
+    /// The last lane that a reader wanted found no room.
+    is_lane_refused: bool,
     /// What the handlers of all channels may hold.
     channel_memory: ChannelMemory,
     cost: Cost,
@@ -139,6 +141,7 @@ impl Gatherer {
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             memory,
+            is_lane_refused: false,
             channel_memory: ChannelMemory::new(),
             cost: Cost::new(clock::boot()),
             renewal,
@@ -438,11 +441,18 @@ impl Gatherer {
             if !is_closed {
                 let refusal = self.memory.refusal();
                 self.inbox.refused.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!("a lane of {} KiB is refused: {refusal}", (more.beside + more.ring_min) >> 10);
+                // Readers may ask again and again.
+                if !std::mem::replace(&mut self.is_lane_refused, true) {
+                    tracing::warn!(
+                        "a lane of {} KiB is refused: {refusal}",
+                        (more.beside + more.ring_min) >> 10
+                    );
+                }
                 return Err(refusal);
             }
             self.share_memory();
         }
+        self.is_lane_refused = false;
         Ok(())
     }
 

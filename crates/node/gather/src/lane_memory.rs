@@ -12,7 +12,7 @@ use crate::plan::RingSize;
 /// These lanes have this part of the rings' memory; the plan's lanes have the rest.
 const PART: u64 = 4;
 
-/// But at least this much: a lane of all series of a large host takes half of it.
+/// But at least this much: a lane of 64,000 series fits, which takes two thirds of it.
 pub const LANES_BYTES_MIN: ByteSize = ByteSize(16 << 20);
 
 /// What a lane holds besides what grows with its slots: the first pages of its ring, the places of blocks, and its own parts.

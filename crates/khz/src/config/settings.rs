@@ -375,7 +375,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "ring",
         shape: Shape::Text("SIZE|DURATION"),
         default: "64MiB",
-        help: "How much of the past the rings hold: memory for all lanes together, or a time for each, as 2h",
+        help: "How much of the past the rings hold: memory for all lanes together, a quarter of it (at least 16MiB) for lanes that readers open, or a time for each lane, as 2h",
         scope: scope::GATHERERS,
     },
     Setting {

@@ -196,6 +196,8 @@ fn every_row_has_the_numbers_of_the_code() {
         ("nodes that are known", numbers![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
         // A node
         ("lanes at once", numbers![count(khz_gather::LANES_MAX as u64)]),
+        ("memory of all lanes that readers open", numbers![bytes(khz_gather::LANES_BYTES_MIN.0)]),
+        ("memory of the readers at this node", numbers![bytes(khz_gather::READERS_BYTES.0)]),
         (
             "lanes that live on",
             numbers![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)],

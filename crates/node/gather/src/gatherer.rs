@@ -20,6 +20,7 @@ use crate::handled::{self, Channel, Handled, WantedBy};
 use crate::handler_cost::HandlerCost;
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
+use crate::lane_memory::{LaneMemory, Needs};
 use crate::lane_set::{LaneSet, Places, places};
 use crate::own_files::OwnFiles;
 use crate::own_memory::OwnMemory;
@@ -79,11 +80,15 @@ pub(crate) struct Gatherer {
     /// Lanes before this index are the plan's; the others close after their readers have gone.
     fixed_lanes: usize,
     lanes_opened: u16,
+    /// What the lanes that readers open may hold.
+    memory: LaneMemory,
+    /// The last lane that a reader wanted found no room.
+    is_lane_refused: bool,
     /// What the handlers of all channels may hold.
     channel_memory: ChannelMemory,
     cost: Cost,
     renewal: Renewal,
-    memory: OwnMemory,
+    own_memory: OwnMemory,
     open_files: OwnFiles,
     /// The ticks at which some lane was due.
     ticks: u64,
@@ -121,6 +126,7 @@ impl Gatherer {
         rings_lost: oneshot::Sender<RingsLost>,
     ) -> Self {
         let fixed_lanes = lanes.len();
+        let memory = LaneMemory::new(plan.ring);
         let page = Page::open(&rings, &sources);
         let lanes = LaneSet::new(lanes, sources.len());
         Gatherer {
@@ -134,10 +140,12 @@ impl Gatherer {
             page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
+            memory,
+            is_lane_refused: false,
             channel_memory: ChannelMemory::new(),
             cost: Cost::new(clock::boot()),
             renewal,
-            memory: OwnMemory::new(),
+            own_memory: OwnMemory::new(),
             open_files: OwnFiles::new(),
             ticks: 0,
             requests: 0,
@@ -205,6 +213,9 @@ impl Gatherer {
         let mut lap = None;
         for place in places(due) {
             self.lanes[place].record(now, &self.sources, &mut self.calls, &mut lap);
+        }
+        if self.lanes.take_grown() {
+            self.share_memory();
         }
     }
 
@@ -352,7 +363,7 @@ impl Gatherer {
                 })
         };
         if let Some(at) = self.lanes.iter().position(|lane| serves(&lane)) {
-            self.lanes[at].widen(patterns, &self.sources);
+            let at = self.widen(at, patterns)?;
             if channel.as_ref().is_some_and(|channel| channel.wanted_by == WantedBy::Hub) {
                 self.lanes[at].is_wanted_by_hub(&self.channel_memory);
             }
@@ -367,19 +378,100 @@ impl Gatherer {
                     match self.open_channel(wish, channel, members.clone(), now) {
                         Err(error) | Ok((_, Some(error)))
                             if error.is_for_now() && self.close_unread_channel(channel.wanted_by) => {}
-                        opened => break opened?.0,
+                        opened => break opened?.0.sharing(0, 0),
                     }
                 }
             }
             None => {
                 let ring = self.rings.of_readers(self.lanes_opened, &self.free_boost());
-                Lane::new(*rate, members, self.ring(ring)?, now).only(patterns)
+                let ring_most = self.rings.boost_bytes();
+                Lane::new(*rate, members, self.ring(ring)?, now).only(patterns).sharing(ring_most, 0)
             }
         };
+        let lane = self.with_room(lane)?;
         self.lanes_opened = self.lanes_opened.wrapping_add(1);
         self.lanes.push(lane);
         self.fill_new_lane();
+        self.share_memory();
         Ok(self.lanes.len() - 1)
+    }
+
+    /// The same lane, if there is memory for it.
+    fn with_room(&mut self, mut lane: Lane) -> Result<Lane, QueryError> {
+        let needs = lane.needs_foreseen(&self.sources);
+        self.find_room(needs)?;
+        // Of what is there, all is its own until the memory is shared.
+        lane.set_share(needs.ring_min, self.memory.room(), &self.sources);
+        Ok(lane)
+    }
+
+    /// Gives a lane these series, too, if there is memory for them. It may have another place then.
+    fn widen(&mut self, at: usize, patterns: &[Pattern]) -> Result<usize, QueryError> {
+        let more = match at < self.fixed_lanes {
+            true => Needs::default(),
+            false => self.lanes[at].needs_to_widen(patterns, &self.sources),
+        };
+        if more == Needs::default() {
+            self.lanes[at].widen(patterns, &self.sources);
+            return Ok(at);
+        }
+        // It must not be closed to make room for itself.
+        let view = self.lanes[at].view.clone();
+        view.readers.fetch_add(1, Ordering::Relaxed);
+        let found = self.find_room(more);
+        view.readers.fetch_sub(1, Ordering::Relaxed);
+        found?;
+        let at =
+            self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.view, &view)).ok_or(QueryError::Stopped)?;
+        let room = self.memory.room();
+        self.lanes[at].give_room(room);
+        self.lanes[at].widen(patterns, &self.sources);
+        self.share_memory();
+        Ok(at)
+    }
+
+    /// Sees to it that there is memory for so much more. Lanes without a reader close for it, and the rings of the others become
+    /// shorter.
+    fn find_room(&mut self, more: Needs) -> Result<(), QueryError> {
+        self.share_memory();
+        while !self.memory.has_room(more) {
+            let is_closed = self.close_longest_unread(false)
+                || self.close_unread_channel(WantedBy::Readers)
+                || self.close_unread_channel(WantedBy::Hub);
+            if !is_closed {
+                let refusal = self.memory.refusal();
+                self.inbox.refused.fetch_add(1, Ordering::Relaxed);
+                // Readers may ask again and again.
+                if !std::mem::replace(&mut self.is_lane_refused, true) {
+                    tracing::warn!(
+                        "a lane of {} KiB is refused: {refusal}",
+                        (more.beside + more.ring_min) >> 10
+                    );
+                }
+                return Err(refusal);
+            }
+            self.share_memory();
+        }
+        self.is_lane_refused = false;
+        Ok(())
+    }
+
+    /// Shares the memory of the lanes that readers opened, if they or their needs have changed.
+    fn share_memory(&mut self) {
+        let opened = &mut self.lanes[self.fixed_lanes..];
+        if self.memory.is_shared(opened.iter().map(|lane| (&lane.view, lane.needs()))) {
+            return;
+        }
+        let mut rings = self.memory.share(opened.iter().map(|lane| (&lane.view, lane.needs())));
+        if self.memory.is_over() {
+            // Rows of older generations are worth less than those of a further lane.
+            opened.iter_mut().for_each(Lane::forget_older);
+            rings = self.memory.share(opened.iter().map(|lane| (&lane.view, lane.needs())));
+        }
+        let room = self.memory.room_each();
+        for (lane, ring) in opened.iter_mut().zip(rings) {
+            lane.set_share(ring, room, &self.sources);
+        }
     }
 
     /// The lane of a channel, and why it does not have all of its series.
@@ -457,7 +549,7 @@ impl Gatherer {
             }
             self.lanes[lane].know(source, &self.sources[source]);
         }
-        self.lanes[lane].publish_channel(&self.sources);
+        self.lanes[lane].publish_opened(&self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {
@@ -490,7 +582,7 @@ impl Gatherer {
     fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;
-        let read = self.channels_read();
+        let (read, lanes) = (self.channels_read(), self.lanes.len());
         self.lanes.retain_mut(|lane| {
             index += 1;
             let linger = if lane.is_channel() { CHANNEL_LINGER } else { LINGER };
@@ -500,7 +592,8 @@ impl Gatherer {
         while self.lanes.iter().filter(lingers).count() > LINGERING_MAX {
             self.close_longest_unread(false);
         }
-        if self.channels_read() < read {
+        // A channel may have been refused for want of the memory of any lane.
+        if self.channels_read() < read || self.lanes.len() < lanes {
             self.channel_memory.was_left();
         }
     }
@@ -537,15 +630,14 @@ impl Gatherer {
         }
     }
 
-    /// Closes the lane of channels, or of others, that has been without a reader for the longest time, if there is one.
-    fn close_longest_unread(&mut self, is_channel: bool) {
+    /// Closes the lane of channels, or of others, that has been without a reader for the longest time. `true`: there was one.
+    fn close_longest_unread(&mut self, is_channel: bool) -> bool {
         let unread = |lane: &Lane| {
             lane.unread_since.filter(|_| lane.readers() == 0 && lane.is_channel() == is_channel)
         };
         let lanes = self.lanes.iter().enumerate();
-        if let Some((_, at)) = lanes.filter_map(|(at, lane)| Some((unread(lane)?, at))).min() {
-            self.lanes.remove(at);
-        }
+        let first = lanes.filter_map(|(at, lane)| Some((unread(lane)?, at))).min();
+        first.map(|(_, at)| self.lanes.remove(at)).is_some()
     }
 
     /// Compares the cost with the ceiling, once a second. Above the ceiling, fast lanes run at half their
@@ -562,6 +654,7 @@ impl Gatherer {
             self.close_unread_lanes();
         }
         self.use_room_of_channels();
+        self.share_memory();
     }
 
     /// Renews the sources of which many slots belong to instances that are gone (`renewal.rs`): such a source begins
@@ -576,6 +669,7 @@ impl Gatherer {
             // The new one is there before the readers of the old one learn that it has ended.
             self.page = Page::open(&self.rings, &self.sources);
         }
+        self.share_memory();
     }
 
     /// Notices files that somebody cut short or removed. It makes a new snapshot at once. A new ring needs
@@ -627,7 +721,7 @@ impl Gatherer {
 
     /// Puts the agent's own numbers into their source.
     fn put_own_numbers(&mut self, index: usize, now: Stamp) {
-        let memory = self.memory.resident(now.boot);
+        let memory = self.own_memory.resident(now.boot);
         let process = [
             Some(clock::process_cpu().0),
             memory.map(|m| m.anon),
@@ -642,6 +736,8 @@ impl Gatherer {
             memory.map(|m| m.addresses),
             self.open_files.count(now.boot),
             self.open_files.max,
+            Some(self.memory.taken()),
+            Some(self.inbox.refused.load(Ordering::Relaxed)),
         ];
         let (files, own) = self.sources.split_at_mut(index);
         let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };

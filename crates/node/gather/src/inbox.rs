@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, Weak};
 
 use futures_channel::oneshot;
-use khz_model::{Nanos, Pattern, QueryError, Rate};
+use khz_model::{Budget, Nanos, Pattern, QueryError, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -14,6 +14,7 @@ use crate::handled::Channel;
 use crate::lane::{Bell, LaneView};
 use crate::source::Published;
 use crate::source_set::SourceSet;
+use crate::subscription::READERS_BYTES;
 
 /// At most this many requests may wait at once. They wait for microseconds; a thread that finds the inbox
 /// full tries again.
@@ -59,6 +60,10 @@ pub(crate) struct Inbox {
     closed: AtomicBool,
     /// How often there may have been room again for channels that were refused.
     channel_room: AtomicU64,
+    /// What the readers of this process hold.
+    pub readers: Budget,
+    /// Readers that were refused for want of memory.
+    pub refused: AtomicU64,
 }
 
 impl std::fmt::Debug for Request {
@@ -75,6 +80,8 @@ impl Inbox {
             requests: Mutex::default(),
             closed: AtomicBool::new(false),
             channel_room: AtomicU64::new(0),
+            readers: Budget::new(READERS_BYTES, Arc::default()),
+            refused: AtomicU64::new(0),
         })
     }
 

@@ -1,6 +1,7 @@
 //! A lane: the sources that are sampled at one rate, and the ring for their rows. It knows when it is due, which slots
 //! changed since its last row, how to write a row, and when a block ends. It gathers nothing itself.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
@@ -13,9 +14,10 @@ use crate::channel_memory::ChannelMemory;
 use crate::clock;
 use crate::handled::{Channel, Handled, WantedBy};
 use crate::handler_cost::HandlerCost;
+use crate::lane_memory::{METRIC_BYTES, Needs, Parts, SLOT_BYTES, name_bytes};
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
-use crate::rings::{ChannelNeeds, row_bytes_max};
+use crate::rings::{ChannelNeeds, boost_bytes_min, row_bytes_max};
 use crate::source::Source;
 use crate::ticks::Ticks;
 
@@ -188,6 +190,25 @@ pub(crate) struct Lane {
     leaves_out: bool,
     /// For want of memory.
     lacks_memory: bool,
+    /// Its share of the memory of lanes that readers open; `None`: it is a lane of the plan.
+    share: Option<Share>,
+    /// Bytes of the names of its slots.
+    named: u64,
+    /// Some of them have labels as readings, or will.
+    have_labels: bool,
+    /// Slots that it would have if its share had room for them.
+    without_room: usize,
+}
+
+/// The memory of a lane that readers opened.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// The most that a ring of readings may keep.
+    ring_most: u64,
+    /// What its ring may keep now.
+    ring: u64,
+    /// What it may take for further slots.
+    room: u64,
 }
 
 /// What a row on its way into the ring needs of a lane.
@@ -316,7 +337,113 @@ impl Lane {
             refused: 0,
             leaves_out: false,
             lacks_memory: false,
+            share: None,
+            named: 0,
+            have_labels: false,
+            without_room: 0,
         }
+    }
+
+    /// The same lane, which readers opened: `room` is what it may take for its slots.
+    pub fn sharing(mut self, ring_most: u64, room: u64) -> Self {
+        self.share = Some(Share { ring_most, ring: 0, room });
+        self
+    }
+
+    /// What it holds, or with `foreseen` what it would hold.
+    fn needs_of(&self, foreseen: Option<Parts>) -> Needs {
+        let slots = self.width();
+        let here = || Parts {
+            slots: self.slots.len() + self.handled.as_ref().map_or(0, Handled::slots),
+            source_slots: self.by_source.iter().map(Vec::len).sum(),
+            schema_bytes: self.named.max(self.ring.schema_bytes()),
+            have_labels: self.have_labels || self.schema.has_labels,
+        };
+        let parts = foreseen.unwrap_or_else(here);
+        let has_labels = parts.have_labels;
+        let (ring_min, ring_max) = match &self.handled {
+            Some(handled) => {
+                let rows = ChannelNeeds { slots, has_labels, period: self.asked.max(handled.every()) };
+                (rows.bytes_min(), rows.bytes())
+            }
+            None => {
+                let least = boost_bytes_min(slots.max(parts.slots), has_labels);
+                (least, self.share.map_or(0, |share| share.ring_most).max(least))
+            }
+        };
+        Needs { beside: parts.bytes(), ring_min, ring_max }
+    }
+
+    /// What it holds of the memory of lanes that readers open.
+    pub fn needs(&self) -> Needs {
+        self.needs_of(None)
+    }
+
+    /// What it will hold when it knows the slots of these sources.
+    pub fn needs_foreseen(&mut self, sources: &[Source]) -> Needs {
+        let mut parts = Parts::default();
+        let mut metrics = HashSet::new();
+        for source in
+            sources.iter().zip(&self.members).filter_map(|(source, member)| member.and(Some(source)))
+        {
+            parts.source_slots += source.slots();
+            for series in (0..source.slots())
+                .filter(|&slot| self.wants(source, slot))
+                .filter_map(|slot| source.series().get(slot))
+            {
+                parts.slots += 1;
+                parts.have_labels |= series.metric.value_type == ValueType::Labels;
+                parts.schema_bytes += name_bytes(series, metrics.insert(Arc::as_ptr(&series.metric)));
+            }
+        }
+        if let Some(handled) = &self.handled {
+            parts.slots += handled.slots();
+            let series = (0..handled.slots()).filter_map(|slot| handled.series(slot));
+            parts.have_labels = series.clone().any(|series| series.metric.value_type == ValueType::Labels);
+            parts.schema_bytes =
+                series.map(|series| name_bytes(series, metrics.insert(Arc::as_ptr(&series.metric)))).sum();
+        }
+        self.named = metrics.len() as u64 * METRIC_BYTES;
+        self.have_labels = parts.have_labels;
+        self.needs_of(Some(parts))
+    }
+
+    /// What it would take for these series, too.
+    pub fn needs_to_widen(&self, patterns: &[Pattern], sources: &[Source]) -> Needs {
+        let mut parts = 0;
+        for (index, source) in sources.iter().enumerate() {
+            let known = self.by_source.get(index).map_or(&[][..], Vec::as_slice);
+            let lacks = known.iter().zip(source.series()).filter(|(slot, _)| **slot == NOT_IN);
+            let wanted = lacks.filter(|(_, series)| series.is_selected(patterns));
+            parts += wanted.map(|(_, series)| SLOT_BYTES + name_bytes(series, false)).sum::<u64>();
+        }
+        Needs { beside: parts, ..Needs::default() }
+    }
+
+    /// Gives it its share: its ring keeps so many bytes, and it may take `room` for further slots.
+    pub fn set_share(&mut self, ring: u64, room: u64, sources: &[Source]) {
+        let Some(share) = &mut self.share else { return };
+        let has_more = room > share.room;
+        (share.ring, share.room) = (ring, room);
+        if has_more && self.without_room > 0 {
+            self.take_left_out(sources);
+            if self.without_room == 0 {
+                self.view.set_lacks(String::new());
+            }
+        }
+        self.keep_rows();
+    }
+
+    /// What it may take for further slots.
+    pub fn give_room(&mut self, room: u64) {
+        if let Some(share) = &mut self.share {
+            share.room = room;
+        }
+    }
+
+    /// Gives up the rows of older generations, with their names.
+    pub fn forget_older(&mut self) {
+        self.ring.forget_older();
     }
 
     /// The same lane with these series only.
@@ -391,10 +518,16 @@ impl Lane {
         if wanted.len() > LANE_PATTERNS_MAX {
             self.wanted = None;
         }
+        self.take_left_out(sources);
+    }
+
+    /// Takes the slots that it wants and does not have.
+    fn take_left_out(&mut self, sources: &[Source]) {
+        self.without_room = 0;
         for (index, source) in sources.iter().enumerate() {
             for slot in 0..self.by_source.get(index).map_or(0, Vec::len) {
                 if self.by_source[index][slot] == NOT_IN && self.wants(source, slot) {
-                    self.by_source[index][slot] = self.add(index, slot);
+                    self.by_source[index][slot] = self.add(index, slot, source);
                 }
             }
         }
@@ -409,8 +542,17 @@ impl Lane {
         }
     }
 
-    /// Adds a slot; returns its number.
-    fn add(&mut self, index: usize, slot: usize) -> u32 {
+    /// Adds a slot; returns its number, or [`NOT_IN`] if there is no room for it.
+    fn add(&mut self, index: usize, slot: usize, source: &Source) -> u32 {
+        let named = source.series().get(slot).map_or(0, |series| name_bytes(series, false));
+        if let Some(share) = &mut self.share {
+            if SLOT_BYTES + named > share.room {
+                self.leave_out();
+                return NOT_IN;
+            }
+            share.room -= SLOT_BYTES + named;
+        }
+        self.named += named;
         self.slots.push((index as u16, slot as u32));
         self.dirty.resize(self.slots.len().div_ceil(64), 0);
         self.slots.len() as u32 - 1
@@ -468,7 +610,7 @@ impl Lane {
     #[cold]
     fn grow(&mut self, index: usize, source: &Source) {
         for slot in self.by_source[index].len()..source.slots() {
-            let of_lane = if self.wants(source, slot) { self.add(index, slot) } else { NOT_IN };
+            let of_lane = if self.wants(source, slot) { self.add(index, slot, source) } else { NOT_IN };
             self.by_source[index].push(of_lane);
         }
     }
@@ -478,7 +620,11 @@ impl Lane {
     #[cold]
     pub fn renew(&mut self, sources: &[Source]) {
         self.begin_generation();
-        (self.slots, self.dirty) = (Vec::new(), Vec::new());
+        // It takes for its new slots what it held for the old ones.
+        if let Some(share) = &mut self.share {
+            share.room += self.slots.len() as u64 * SLOT_BYTES + self.named;
+        }
+        (self.slots, self.dirty, self.named, self.without_room) = (Vec::new(), Vec::new(), 0, 0);
         self.by_source = vec![Vec::new(); self.members.len()];
         sources.iter().enumerate().for_each(|(index, source)| self.know(index, source));
         // To a handler that cannot be bound to these slots, the numbers of the readings would mean what they meant before.
@@ -517,7 +663,9 @@ impl Lane {
         if !text.is_empty() {
             tracing::warn!("lane {}: {text}", self.view.name);
         }
-        self.view.set_lacks(text);
+        if !text.is_empty() || self.without_room == 0 {
+            self.view.set_lacks(text);
+        }
         if bound == Some(false) && self.schema.slots > 0 {
             self.begin_generation();
         }
@@ -569,6 +717,14 @@ impl Lane {
         self.keep_rows();
     }
 
+    /// The meaning of the slots of a lane that readers opened is known before its first row.
+    pub fn publish_opened(&mut self, sources: &[Source]) {
+        self.publish_channel(sources);
+        if self.handled.is_none() && self.schema.tried != Some(self.width()) {
+            self.publish_schema(sources);
+        }
+    }
+
     /// The meaning of a channel's slots is known before its first row: readers who follow it have its columns, and know which row
     /// comes next.
     pub fn publish_channel(&mut self, sources: &[Source]) {
@@ -584,12 +740,23 @@ impl Lane {
         }
     }
 
-    /// The ring of a channel keeps as many bytes as its rows need, which may have more slots now.
+    /// The ring of a lane that readers opened keeps as many bytes as its share allows. It may have more slots now, for whose rows it
+    /// needs more.
     fn keep_rows(&mut self) {
-        let Some(handled) = &self.handled else { return };
-        let PublishedSchema { slots, has_labels, .. } = self.schema;
-        let rows = ChannelNeeds { slots, has_labels, period: self.asked.max(handled.every()) };
-        self.ring.keep(rows.bytes());
+        let Some(share) = self.share else { return };
+        let needs = self.needs();
+        self.ring.keep(share.ring.min(needs.ring_max).max(needs.ring_min));
+    }
+
+    /// A slot finds no room.
+    #[cold]
+    fn leave_out(&mut self) {
+        self.without_room += 1;
+        if self.without_room == 1 {
+            let text = "lacks new series: there is no memory for them (a larger `ring` has more)";
+            tracing::warn!("lane {}: {text}", self.view.name);
+            self.view.set_lacks(text.to_owned());
+        }
     }
 
     /// Reads what its next row needs, and returns a number that means nothing ([`khz_plan::BoundHandler::touch`]).
@@ -767,10 +934,14 @@ impl Lane {
         self.ring_bells(calls);
     }
 
-    /// True when the open block, with one more row, might be larger than half the ring.
+    /// True when the open block, with one more row, might be larger than half the ring; or than the ring, if the row has as many labels
+    /// as a row may have.
     fn is_half_the_ring(&self) -> bool {
-        let room = self.encoder.bytes_open() as usize + row_bytes_max(self.width(), self.schema.has_labels);
-        room as u64 > self.ring.kept() / 2
+        let with_row = |have_labels| {
+            u64::from(self.encoder.bytes_open()) + row_bytes_max(self.width(), have_labels) as u64
+        };
+        let kept = self.ring.kept();
+        with_row(false) > kept / 2 || self.schema.has_labels && with_row(true) > kept
     }
 
     /// Rings this bell after every row until its holder drops it.

@@ -18,13 +18,15 @@ pub(crate) struct LaneSet {
     marked: Vec<Places>,
     /// How many slots of each source they know.
     known: Vec<usize>,
+    /// Some source has other slots than when that was asked last.
+    has_grown: bool,
 }
 
 impl LaneSet {
     /// A set of these lanes, for this number of sources.
     pub fn new(all: Vec<Lane>, sources: usize) -> Self {
         let (with_source, marked, known) = (vec![0; sources], vec![0; sources], vec![0; sources]);
-        let mut lanes = LaneSet { all, with_source, marked, known };
+        let mut lanes = LaneSet { all, with_source, marked, known, has_grown: false };
         lanes.index();
         lanes
     }
@@ -49,7 +51,7 @@ impl LaneSet {
 
     /// Finds out again which lanes have which source.
     fn index(&mut self) {
-        let LaneSet { all, with_source, marked, known } = self;
+        let LaneSet { all, with_source, marked, known, .. } = self;
         let sources = with_source.iter_mut().zip(marked).zip(known).enumerate();
         for (source, ((with_source, marked), known)) in sources {
             (*with_source, *marked, *known) = (0, 0, 0);
@@ -80,6 +82,12 @@ impl LaneSet {
         }
     }
 
+    /// True once after a source had other slots than before.
+    #[inline]
+    pub fn take_grown(&mut self) -> bool {
+        std::mem::take(&mut self.has_grown)
+    }
+
     /// Each lane of a set, in order.
     #[inline]
     pub fn at(&self, set: Places) -> impl Iterator<Item = &Lane> {
@@ -104,6 +112,7 @@ impl LaneSet {
             self.all[place].know(index, source);
         }
         self.known[index] = source.slots();
+        self.has_grown = true;
     }
 }
 

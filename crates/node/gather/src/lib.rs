@@ -24,6 +24,7 @@ mod jobs;
 mod kernel_text;
 mod lane;
 mod lane_handle;
+mod lane_memory;
 mod lane_set;
 mod machine;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub use jobs::{
 pub use kernel_text::TEXT_BYTES_MAX;
 pub use lane::Call;
 pub use lane_handle::{LaneHandle, LaneRing, Lanes, Prompt};
+pub use lane_memory::LANES_BYTES_MIN;
 pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
@@ -79,6 +81,7 @@ pub use renewal::{
     GONE_SLOTS_MIN,
 };
 pub use source_set::SOURCES_MAX;
+pub use subscription::READERS_BYTES;
 pub use survey::{
     CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX, INTERFACES_MAX, MOUNTS_MAX,
     NEW_SERIES_TIME, OWN_SOURCE_NAMES_MAX, PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX,

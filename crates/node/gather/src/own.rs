@@ -89,6 +89,20 @@ static PROCESS: &[Entry] = &[
         "How many files the process may have open.",
     )
     .exposed("process_max_fds", &[]),
+    gauge(
+        "khz.lanes.bytes",
+        "lanes",
+        Unit::Bytes,
+        "What the lanes that readers opened hold when their rings are full.",
+    )
+    .exposed("khz_lanes_bytes", &[]),
+    counter(
+        "khz.lanes.refused",
+        "refused",
+        Unit::Count,
+        "Times a reader was refused a lane, or more series of one, for want of memory.",
+    )
+    .exposed("khz_lanes_refused_total", &[]),
 ];
 
 /// The metrics of each source, in slot order from the source's first slot.
@@ -188,7 +202,7 @@ pub(crate) type SourceNumbers = [Option<u64>; 9];
 /// The current numbers of one lane; `None` if it has no such number: an on-demand lane has no period.
 pub(crate) type LaneNumbers = [Option<u64>; 6];
 /// The current numbers of the process; `None` if the kernel did not give them.
-pub(crate) type ProcessNumbers = [Option<u64>; 13];
+pub(crate) type ProcessNumbers = [Option<u64>; 15];
 
 /// What comes and goes, and has numbers of its own.
 #[derive(Clone, Copy, PartialEq)]
@@ -432,7 +446,7 @@ mod tests {
     #[test]
     fn slots_of_lanes_and_channels_that_are_gone_are_given_back_and_the_others_keep_their_numbers() {
         let mut own = OwnNumbers::new(&["stat", "meminfo"], Vec::new());
-        own.begin([Some(7); 13], S);
+        own.begin([Some(7); 15], S);
         own.source(1, [Some(5); 9]);
         let fixed = own.readings.schema.len();
         for n in 0..30 {
@@ -444,7 +458,7 @@ mod tests {
             Arc::ptr_eq(&series[fixed].metric, &series[fixed + PER_HANDLER.len()].metric),
             "channels share their metrics"
         );
-        own.begin([Some(7); 13], Nanos(40 * S.0));
+        own.begin([Some(7); 15], Nanos(40 * S.0));
         own.source(1, [Some(5); 9]);
         own.lane(&name("base"), [Some(9); 6]);
         own.handler(&name("c4"), [44, 0, 0, 0], 0);

@@ -91,8 +91,10 @@ impl std::fmt::Display for Handlers {
 /// The size of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingSize {
-    /// This many bytes for all fixed lanes together. Each lane that readers open takes a sixteenth of it in
-    /// addition, but at least 1 MiB.
+    /// This many bytes for all lanes together: three quarters for the rows of the fixed ones. A quarter, but at least [`LANES_BYTES_MIN`],
+    /// is for all that lanes hold that readers open.
+    ///
+    /// [`LANES_BYTES_MIN`]: crate::LANES_BYTES_MIN
     Bytes(ByteSize),
     /// Each fixed lane holds at least this much time, if its rows are no larger than promised: 2 bytes for
     /// each slot up to 1 Hz, 0.5 from 10 Hz on.

@@ -404,8 +404,9 @@ impl Query for NodeQuery {
         let (node, inbox, room) = (self.node.clone(), self.inbox.clone(), self.inbox.channel_room());
         // The lane of a channel has nothing else.
         let patterns = if channel.is_some() { vec![Pattern::everything()] } else { wish.patterns.clone() };
-        match self.opener.open(wish.clone()) {
-            Ok(lane) => Ok(Box::new(LaneSubscription::new(node, lane, patterns, *rate, inbox))),
+        let follow = |lane| LaneSubscription::new(node.clone(), lane, patterns, *rate, inbox);
+        match self.opener.open(wish.clone()).and_then(follow) {
+            Ok(subscription) => Ok(Box::new(subscription)),
             Err(refusal) if channel.is_some() && refusal.is_for_now() => {
                 Ok(Box::new(Waiting::new(node, *rate, wish, self.opener.clone(), room, &refusal)))
             }

@@ -3,7 +3,9 @@
 
 use khz_block::{Encoder, ROW_LABELS_MAX};
 use khz_model::{ByteSize, Nanos, Rate};
-use khz_ring::{Folder, Found, Label, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch};
+use khz_ring::{
+    Folder, Found, Label, MEMORY_PAGE_BYTES, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch,
+};
 
 use crate::clock;
 use crate::error::GatherError;
@@ -19,9 +21,12 @@ const BASE: u16 = 0;
 /// The consequence of a ring without a file.
 const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends with this process: nothing is left to be read after a crash";
 
-/// The part of the rings' memory for a lane that readers open, and its minimum.
+/// The most that the ring of a lane that readers open keeps: this part of the rings' memory, but at least so much. With more lanes it is
+/// less (`lane_memory.rs`).
 const BOOST_PART: u64 = 16;
 const BOOST_BYTES_MIN: u64 = 1 << 20;
+/// A ring of an open lane is no shorter than that.
+const BOOST_BYTES_LEAST: u64 = 16 << 10;
 
 /// The ring of a channel's lane keeps this many rows in which everything changed, within these bounds.
 const CHANNEL_ROWS_MIN: u64 = 16;
@@ -31,8 +36,9 @@ const CHANNEL_BYTES_MAX: u64 = 4 << 20;
 /// which the lane lives on, and is no recording.
 const CHANNEL_SPAN: Nanos = Nanos::from_secs(60);
 const CHANNEL_SPAN_BYTES_MAX: u64 = 512 << 10;
-/// It has room for four times as much as it may keep, so that it can give pages back. Room without rows takes no memory.
-const CHANNEL_ROOM: u64 = 4 * CHANNEL_BYTES_MAX;
+/// A ring in memory without a name has room for this many times what it may keep, so that it can give pages back. Room without rows takes
+/// no memory.
+const ROOM: u64 = 4;
 
 /// The size of a row for each slot, in halves of a byte (`PROMISES.md`): up to 1 Hz, and from 10 Hz on.
 const SLOW_HALF_BYTES: u64 = 4;
@@ -76,6 +82,24 @@ impl ChannelNeeds {
         let bytes = span.max(CHANNEL_ROWS_MIN * row).min(CHANNEL_BYTES_MAX);
         bytes.next_power_of_two().max(CHANNEL_BYTES_MIN)
     }
+
+    /// The shortest ring: half of it has room for a row.
+    pub fn bytes_min(&self) -> u64 {
+        room_of_two(self.slots, self.has_labels).next_multiple_of(CHANNEL_BYTES_MIN).min(self.bytes())
+    }
+}
+
+/// The shortest ring of a lane of readings: half of it has room for a row. A lane of very many slots begins a block with
+/// each row.
+pub(crate) fn boost_bytes_min(slots: usize, has_labels: bool) -> u64 {
+    room_of_two(slots, has_labels)
+        .next_multiple_of(MEMORY_PAGE_BYTES)
+        .clamp(BOOST_BYTES_LEAST, CHANNEL_BYTES_MAX)
+}
+
+/// Two rows, one of which has as many labels as a row may have.
+fn room_of_two(slots: usize, has_labels: bool) -> u64 {
+    (row_bytes_max(slots, false) + row_bytes_max(slots, has_labels)) as u64
 }
 
 /// No row of `slots` slots has more bytes.
@@ -131,18 +155,25 @@ impl Rings {
         Ok(ring)
     }
 
-    /// The ring of a lane that readers opened.
-    pub fn of_readers(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
-        let bytes = match self.size {
+    /// The most that the ring of a lane that readers opened keeps.
+    pub fn boost_bytes(&self) -> u64 {
+        match self.size {
             RingSize::Bytes(ByteSize(bytes)) => (bytes / BOOST_PART).max(BOOST_BYTES_MIN),
             RingSize::Span(_) => BOOST_BYTES_MIN.max((64 << 20) / BOOST_PART),
-        };
-        Ring::anonymous(bytes, self.label(number, lane))
+        }
+    }
+
+    /// The ring of a lane that readers opened. It keeps little before the lane has its share.
+    pub fn of_readers(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
+        let room = ROOM * self.boost_bytes().max(CHANNEL_BYTES_MAX);
+        let mut ring = Ring::anonymous(room, self.label(number, lane))?;
+        ring.writer.keep(BOOST_BYTES_LEAST);
+        Ok(ring)
     }
 
     /// The ring of a channel's lane. It has room for more rows than it keeps ([`ChannelNeeds::bytes`]): there may be more slots.
     pub fn of_channel(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
-        let mut ring = Ring::anonymous(CHANNEL_ROOM, self.label(number, lane))?;
+        let mut ring = Ring::anonymous(ROOM * CHANNEL_BYTES_MAX, self.label(number, lane))?;
         ring.writer.keep(CHANNEL_BYTES_MIN);
         Ok(ring)
     }

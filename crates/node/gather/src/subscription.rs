@@ -7,14 +7,21 @@ use std::sync::atomic::Ordering;
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{
-    Absence, Bell, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace, Pattern, Rate,
-    Reading, Row, RowNumber, Series, Subscription,
+    Absence, Bell, ByteSize, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace,
+    Pattern, QueryError, Rate, Reading, Row, RowNumber, Series, Share, Subscription,
 };
 use khz_ring::{Cursor, Event};
 
 use crate::inbox::{Inbox, Request};
 use crate::lane::{self, LaneView};
 use crate::lane_handle::Prompt;
+
+/// What the readers of this process hold together, besides rows on their way: eight of everything on a host with 65,536
+/// slots, or the 64 streams of the HTTP door with 8,192 slots each.
+pub const READERS_BYTES: ByteSize = ByteSize(16 << 20);
+
+/// A reader, besides its columns.
+const READER_BYTES: u64 = 32 << 10;
 
 /// A poll returns at most this many rows; the next poll returns the rest.
 const ROWS_A_POLL: usize = 4_096;
@@ -44,18 +51,26 @@ impl Columns {
     }
 
     /// Adds the columns of new slots; `true` if there are more columns now.
-    fn extend(&mut self, schema: &[Series], patterns: &[Pattern]) -> bool {
+    fn extend(&mut self, schema: &Arc<Vec<Series>>, patterns: &[Pattern]) -> bool {
         let before = self.slots.len();
-        let mut series = Vec::clone(&self.series);
         for (slot, one) in schema.iter().enumerate().skip(self.seen) {
             if one.is_selected(patterns) {
                 self.slots.push(slot as u32);
-                series.push(one.clone());
             }
         }
         self.seen = schema.len();
         if self.slots.len() > before {
-            self.series = Arc::new(series);
+            self.slots.shrink_to_fit();
+            // Readers of everything share the lane's own list.
+            self.series = match self.slots.len() == schema.len() {
+                true => schema.clone(),
+                false => {
+                    let mut series = Vec::with_capacity(self.slots.len());
+                    series.extend_from_slice(&self.series);
+                    series.extend(self.slots[before..].iter().map(|&slot| schema[slot as usize].clone()));
+                    Arc::new(series)
+                }
+            };
         }
         self.slots.len() > before
     }
@@ -143,6 +158,13 @@ impl PastColumns {
     }
 }
 
+/// What a reader holds of a lane with this number of slots, of which it wants so many: of each slot value, state, and whether it has
+/// changed, with room that lists keep (28); of each that it wants the slot, and the series if the lane has others, too.
+fn bytes_of(slots: usize, selected: usize) -> u64 {
+    let each = if selected < slots { 4 + 24 } else { 4 };
+    READER_BYTES + (slots * 28 + selected * each) as u64
+}
+
 /// What tells a series from every other one.
 fn name(series: &Series) -> (String, Option<Instance>) {
     (series.metric.name.to_string(), series.instance.clone())
@@ -161,37 +183,47 @@ pub(crate) struct LaneSubscription {
     columns: Columns,
     /// The period of the cursor's current block; 0 before the first block.
     period: Nanos,
-    /// The newest row at the start, which is delivered first, so that the reader of a slow lane need not
-    /// wait.
-    first: Option<Row>,
+    /// The cursor is at the newest row of the start, which is delivered first, so that the reader of a slow lane need not wait.
+    is_first: bool,
     /// Rings the reader's bell at every row.
     prompt: Option<Prompt>,
     /// How often what it leaves out had changed when the reader heard of that.
     lacks_said: u64,
+    /// What it holds of the memory of readers.
+    held: Share,
 }
 
 impl LaneSubscription {
-    /// Takes the reader's place that the gather thread has already counted.
+    /// Takes the reader's place that the gather thread has already counted, and gives it back if there is no memory for the reader.
     pub fn new(
         node: NodeName,
         lane: Arc<LaneView>,
         patterns: Vec<Pattern>,
         rate: Rate,
         inbox: Arc<Inbox>,
-    ) -> Self {
+    ) -> Result<Self, QueryError> {
+        let series = lane.series();
+        let selected = series.iter().filter(|series| series.is_selected(&patterns)).count();
+        let Some(held) = inbox.readers.take(bytes_of(series.len(), selected)) else {
+            lane.readers.fetch_sub(1, Ordering::Relaxed);
+            // If the gather thread has ended, there is nothing left to close.
+            let _ = inbox.put(Request::Gone);
+            inbox.refused.fetch_add(1, Ordering::Relaxed);
+            let limit = (READERS_BYTES.0 >> 20) as usize;
+            return Err(QueryError::Full { what: "MiB for the readers at this node", limit });
+        };
         let mut cursor = Cursor::new(lane.ring.clone(), lane.ring.newest());
         let mut columns = Columns::new(&lane, &patterns);
         let is_found = cursor.seek_newest();
         let block = cursor.decoder().header().copied();
         // Before its first row, a continued ring holds only rows of the agent before.
         let ours = block.filter(|block| is_found && block.generation >= lane.first_generation);
-        let first = ours.map(|block| {
-            columns.enter(&lane, &patterns, &block);
-            columns.row(cursor.decoder())
-        });
+        if let Some(block) = &ours {
+            columns.enter(&lane, &patterns, block);
+        }
         let period = block.map_or(Nanos(0), |block| block.period);
         let pace = (!lane.is_channel).then(|| Pace::new(rate));
-        LaneSubscription {
+        Ok(LaneSubscription {
             node,
             lane,
             patterns,
@@ -201,10 +233,11 @@ impl LaneSubscription {
             cursor,
             columns,
             period,
-            first,
+            is_first: ours.is_some(),
             prompt: None,
             lacks_said: 0,
-        }
+            held,
+        })
     }
 
     /// What the reader does not know yet of series that are left out.
@@ -239,7 +272,10 @@ impl Subscription for LaneSubscription {
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         let number = |cursor: &Cursor| cursor.decoder().next_row().checked_sub(1);
-        let mut rows: Vec<Row> = self.first.take().into_iter().collect();
+        let mut rows = Vec::new();
+        if std::mem::take(&mut self.is_first) {
+            rows.push(self.columns.row(self.cursor.decoder()));
+        }
         let mut last = if rows.is_empty() { None } else { number(&self.cursor) };
         let mut readings = 0;
         while rows.len() < ROWS_A_POLL && readings <= readings_max {
@@ -261,6 +297,8 @@ impl Subscription for LaneSubscription {
                         deliveries.push(delivery);
                     }
                     self.period = block.period;
+                    // A reader that is there keeps its place: what new series take has limits of its own.
+                    self.held.reach(bytes_of(block.slots as usize, self.columns.len()));
                 }
                 Event::UpToDate => break,
             }

@@ -84,11 +84,12 @@ impl Waiting {
             return;
         }
         self.room = room;
-        match self.opener.open(self.wish.clone()) {
-            Ok(lane) => {
-                let (node, inbox) = (self.node.clone(), self.opener.inbox.clone());
-                let all = vec![Pattern::everything()];
-                self.granted = Some(LaneSubscription::new(node, lane, all, self.rate, inbox));
+        let (node, inbox) = (self.node.clone(), self.opener.inbox.clone());
+        let all = vec![Pattern::everything()];
+        let follow = |lane| LaneSubscription::new(node, lane, all, self.rate, inbox);
+        match self.opener.open(self.wish.clone()).and_then(follow) {
+            Ok(granted) => {
+                self.granted = Some(granted);
                 self.news.push(Notice::of(self.node.clone(), Notice::SENDS_NOW));
             }
             Err(error) if error.is_for_now() => {}

@@ -7,6 +7,8 @@ use crate::reader::{Overtaken, Reader};
 
 /// One copy out of the ring takes at most this many bytes (more if a single row is longer).
 const CHUNK: usize = 64 << 10;
+/// And a cursor without bytes keeps at most this much room for them.
+const ROOM_KEPT: usize = CHUNK / 4;
 
 /// The result of [`Cursor::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,10 @@ impl Cursor {
                     return Event::Row;
                 }
                 Ok(Step::Incomplete) => match self.fetch() {
-                    Ok(0) => return Event::UpToDate,
+                    Ok(0) => {
+                        self.give_room_back();
+                        return Event::UpToDate;
+                    }
                     Ok(_) => {}
                     Err(Overtaken) if self.begin_anew() => {}
                     Err(Overtaken) => return Event::UpToDate,
@@ -86,6 +91,13 @@ impl Cursor {
                 Err(_) if self.begin_anew() => {}
                 Err(_) => return Event::UpToDate,
             }
+        }
+    }
+
+    /// A cursor that waits for rows keeps no room for a large one: there may be many.
+    fn give_room_back(&mut self) {
+        if self.bytes.is_empty() && self.bytes.capacity() > ROOM_KEPT {
+            self.bytes = Vec::new();
         }
     }
 

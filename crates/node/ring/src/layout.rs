@@ -7,6 +7,8 @@ pub(crate) const PAGE_BYTES: usize = 4_096;
 pub(crate) const SCHEMA_BYTES: u64 = 16 << 20;
 /// The smallest size of the data of a file: a block of a small host.
 pub(crate) const DATA_MIN: u64 = 64 << 10;
+/// The system gives memory in pieces of this size.
+pub const MEMORY_PAGE_BYTES: u64 = PAGE_BYTES as u64;
 /// The smallest size of the data in memory without a name: a page.
 pub(crate) const NAMELESS_DATA_MIN: u64 = PAGE_BYTES as u64;
 /// The largest size of the data: a store should keep more than that.

@@ -22,7 +22,7 @@ pub use cursor::{Cursor, Event};
 pub use error::RingError;
 pub use folder::{Folder, Found, is_of_agents, is_written, rings};
 pub use guard::survive_truncation;
-pub use layout::Label;
+pub use layout::{Label, MEMORY_PAGE_BYTES};
 pub use reader::{Overtaken, Reader};
 pub use schema_area::SchemaFull;
 pub use snapshot::{

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rustix::fd::OwnedFd;
 
 use crate::bytes::RingBytes;
-use crate::layout::{Areas, ENTRY_BYTES, SCHEMA_BYTES, word};
+use crate::layout::{Areas, ENTRY_BYTES, MEMORY_PAGE_BYTES, SCHEMA_BYTES, word};
 use crate::memory::{Memory, allocate};
 use crate::reader::Entries;
 use crate::snapshot::sequence;
@@ -48,13 +48,15 @@ pub(crate) struct SchemaArea {
     older: VecDeque<(u32, u64)>,
     /// The present entry as it was before [`SchemaArea::put_aside`].
     aside: Option<(u64, Option<u64>)>,
+    /// The end of the part of the area that has pages.
+    top: u64,
     pages: Pages,
 }
 
 impl SchemaArea {
     /// An area in which a new generation begins at `start`.
     pub fn new(areas: Areas, start: u64, older: VecDeque<(u32, u64)>, pages: Pages) -> Self {
-        SchemaArea { areas, start, bytes: None, older, aside: None, pages }
+        SchemaArea { areas, start, bytes: None, older, aside: None, top: start, pages }
     }
 
     /// The offset of the present entry.
@@ -83,6 +85,7 @@ impl SchemaArea {
         memory.store(self.areas.word(word::SCHEMA), start + ENTRY_BYTES + new, Ordering::Release);
         self.bytes = Some(new);
         self.aside = None;
+        self.top = self.top.max(start + ENTRY_BYTES + new);
     }
 
     /// The present generation is over; its blocks end at `head`. The next entry follows.
@@ -111,6 +114,24 @@ impl SchemaArea {
         while self.older.front().is_some_and(|&(_, end)| end <= oldest) {
             self.older.pop_front();
         }
+    }
+
+    /// The bytes of the area that have memory.
+    pub fn used(&self) -> u64 {
+        self.top
+    }
+
+    /// Where the blocks of the newest generation before the present one end.
+    pub fn older_end(&self) -> Option<u64> {
+        self.older.back().map(|&(_, end)| end)
+    }
+
+    /// What is after the present entry is needed no more: returns where its pages begin, and their bytes.
+    pub fn cut(&mut self) -> (u64, u64) {
+        let end = self.areas.schema + self.start + self.bytes.map_or(0, |bytes| ENTRY_BYTES + bytes);
+        let (from, top) = (end.next_multiple_of(MEMORY_PAGE_BYTES), self.areas.schema + self.top);
+        self.top = self.top.min(from.saturating_sub(self.areas.schema));
+        (from, top.saturating_sub(from))
     }
 
     /// Where the blocks of the oldest generation before the present one end.

@@ -130,14 +130,43 @@ impl Writer {
     /// From now on the ring holds at most about this many bytes: at least a page, at most its size. A ring in a file has its
     /// size always.
     pub fn keep(&mut self, bytes: u64) {
-        if !self.schema.is_in_file() {
-            self.kept = bytes.clamp(NAMELESS_DATA_MIN, self.size);
-            self.blocks_max = blocks_max(self.kept);
-            self.blocks.drain(..self.blocks.len().saturating_sub(self.blocks_max));
-            self.blocks.shrink_to(self.blocks_max);
-            self.blocks.reserve_exact(self.blocks_max - self.blocks.len());
+        let kept = bytes.clamp(NAMELESS_DATA_MIN, self.size);
+        if self.schema.is_in_file() || kept == self.kept {
+            return;
+        }
+        // Pages of what was given up before are kept where the ring may hold most of its size: they are written over.
+        if self.kept > self.size / 4 {
             self.paged_from = self.paged_from.max(self.oldest() & !(PAGE_BYTES as u64 - 1));
         }
+        self.kept = kept;
+        self.blocks_max = blocks_max(kept);
+        let too_many = self.blocks.len().saturating_sub(self.blocks_max);
+        let until = self.blocks.get(too_many).copied().unwrap_or(self.head);
+        self.give_up_blocks(until);
+        // The newest block stays, however large it is: the next row begins another one.
+        while self.blocks.len() > 1 && self.used() > kept {
+            self.give_up_blocks(self.blocks[1]);
+        }
+        self.give_back_pages(self.oldest());
+        self.blocks.shrink_to(self.blocks_max);
+        self.blocks.reserve_exact(self.blocks_max - self.blocks.len());
+    }
+
+    /// Gives up the blocks of older generations, with their schemas, where they are in memory without a name.
+    pub fn forget_older(&mut self) {
+        let Some(until) = self.schema.older_end().filter(|_| !self.schema.is_in_file()) else { return };
+        self.give_up_blocks(until);
+        self.schema.forget_before(self.oldest().max(until));
+        self.schema.tidy(&self.memory, SCHEMA_BYTES, self.generation);
+        let (at, bytes) = self.schema.cut();
+        if bytes > 0 {
+            give_back(&self.file, at, bytes);
+        }
+    }
+
+    /// The bytes of names that it holds, with those of older generations.
+    pub fn schema_bytes(&self) -> u64 {
+        self.schema.used()
     }
 
     /// The bytes that it holds at most.
@@ -365,6 +394,49 @@ mod tests {
             // Of blocks smaller than a kilobyte it remembers one for each kilobyte.
             assert!(writer.used() > kept / 2, "{} of {kept}", writer.used());
         }
+    }
+
+    #[test]
+    fn a_ring_that_is_to_keep_less_gives_the_rest_back_at_once_except_its_newest_block() {
+        let mut writer = writer(1 << 20, 64 * PAGE);
+        (0..2_000).for_each(|_| assert!(writer.begin(&[1; 1_000])));
+        assert!(pages(&writer) > 60);
+        writer.keep(4 * PAGE);
+        assert!(writer.used() <= 4 * PAGE && writer.used() > 3 * PAGE, "{}", writer.used());
+        assert!(pages(&writer) <= 8, "{} pages", pages(&writer));
+        writer.keep(16 * PAGE);
+        assert!(writer.begin(&[1; 5 * PAGE as usize]));
+        writer.keep(2 * PAGE);
+        assert_eq!(writer.used(), 5 * PAGE, "its newest block, until the next one begins");
+        assert!(!writer.append(&[1; 10]) && writer.begin(&[1; 10]));
+        assert_eq!(writer.used(), 10);
+    }
+
+    #[test]
+    fn names_of_older_generations_are_given_back_with_their_rows() {
+        let mut writer = writer(1 << 20, 4 * PAGE);
+        writer.extend_schema(&[7; 100 * PAGE as usize]).unwrap();
+        assert!(writer.begin(&[1; 100]));
+        writer.forget_older();
+        assert_eq!((writer.used(), writer.schema_bytes() > 100 * PAGE), (100, true), "there is no older one");
+        writer.begin_generation(&[8; 50 * PAGE as usize]).unwrap();
+        assert!(writer.begin(&[2; 200]));
+        assert!(writer.schema_bytes() > 150 * PAGE && pages(&writer) > 150);
+        writer.forget_older();
+        assert_eq!(writer.used(), 200);
+        assert!(writer.schema_bytes() <= 52 * PAGE && pages(&writer) <= 54, "{} pages", pages(&writer));
+        writer.extend_schema(&[9; PAGE as usize]).unwrap();
+        let reader = Reader::new(
+            RingBytes::Mapped(writer.memory.clone()),
+            writer.areas,
+            writer.size,
+            Arc::new(label()),
+        );
+        let mut names = Vec::new();
+        assert_eq!(reader.schema(writer.generation(), 0, usize::MAX, &mut names), Some(51 * PAGE as usize));
+        assert!(
+            names[..50 * PAGE as usize].iter().all(|&byte| byte == 8) && names.ends_with(&[9; PAGE as usize])
+        );
     }
 
     #[test]

@@ -54,10 +54,10 @@ impl Connections {
         Arc::new(Connections { limit: limit.max(1), turns: AtomicU64::new(0), open: Mutex::default() })
     }
 
-    /// Admits a new connection.
-    pub fn admit(self: &Arc<Self>) -> Admission {
+    /// Admits a new connection. `is_scarce`: there is no room for one more, whatever the limit.
+    pub fn admit(self: &Arc<Self>, is_scarce: bool) -> Admission {
         let mut open = self.open();
-        let evicting = open.len() >= self.limit;
+        let evicting = is_scarce || open.len() >= self.limit;
         if evicting && !evict(&mut open) {
             return Admission::Full;
         }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn place(all: &Arc<Connections>) -> Arc<Connection> {
-        match all.admit() {
+        match all.admit(false) {
             Admission::Placed(connection) => connection,
             other => panic!("{other:?}"),
         }
@@ -155,7 +155,7 @@ mod tests {
         let all = Connections::new(2);
         let (first, second) = (place(&all), place(&all));
         drop(first.busy());
-        let Admission::Evicting(_third) = all.admit() else { panic!("there was an idle one") };
+        let Admission::Evicting(_third) = all.admit(false) else { panic!("there was an idle one") };
         assert!(second.busy().is_none(), "the second has been idle longest since the first worked");
         assert!(first.busy().is_some());
     }
@@ -165,16 +165,26 @@ mod tests {
         let all = Connections::new(1);
         let only = place(&all);
         let request = only.busy().unwrap();
-        assert!(matches!(all.admit(), Admission::Full));
+        assert!(matches!(all.admit(false), Admission::Full));
         drop(request);
-        assert!(matches!(all.admit(), Admission::Evicting(_)));
+        assert!(matches!(all.admit(false), Admission::Evicting(_)));
+    }
+
+    #[test]
+    fn where_descriptors_are_scarce_there_are_no_more_places_than_connections() {
+        let all = Connections::new(100);
+        assert!(matches!(all.admit(true), Admission::Full), "others have the descriptors");
+        let only = place(&all);
+        let Admission::Evicting(_second) = all.admit(true) else { panic!("the first is idle") };
+        assert!(only.busy().is_none());
+        assert_eq!(all.open().len(), 1);
     }
 
     #[test]
     fn a_place_is_counted_once_however_its_holder_ends() {
         let all = Connections::new(2);
         let (first, second) = (place(&all), place(&all));
-        let Admission::Evicting(third) = all.admit() else { panic!("full") };
+        let Admission::Evicting(third) = all.admit(false) else { panic!("full") };
         drop(first);
         assert_eq!(all.open().len(), 2, "the third has the place of the first");
         let busy = third.busy();

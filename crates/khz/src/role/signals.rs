@@ -26,8 +26,12 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ready at the first SIGHUP, which a terminal sends when it is closed. Where the kernel refuses, never.
+/// Ready at the first SIGHUP, which a terminal sends when it is closed. Never where the kernel refuses, and in a process that outlives
+/// its terminal.
 pub async fn hangup() {
+    if is_hangup_ignored() {
+        return std::future::pending().await;
+    }
     match signal(SignalKind::hangup()) {
         Ok(mut hangup) => _ = hangup.recv().await,
         Err(_) => std::future::pending().await,

@@ -54,7 +54,8 @@ fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
     let address = hub.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
     let mut door = TcpStream::connect(&address).unwrap();
     ask(&mut door, "/metrics");
-    let few = Some(64);
+    // Fewer than it has open: the next one cannot be accepted.
+    let few = Some(10);
     let pid = Pid::from_raw(i32::try_from(hub.child.id()).unwrap());
     prlimit(pid, Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
     let begun = Instant::now();
@@ -75,4 +76,43 @@ fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
     assert!((1..=1 + minutes).contains(&(lines.len() as u64)), "{message}");
     let expected = "khz: warn: the HTTP door cannot accept connections: Too many open files (os error 24); allow this process";
     assert!(lines[0].starts_with(expected), "{message}");
+}
+
+#[test]
+fn idle_connections_leave_the_last_descriptors_to_gathering() {
+    let khz = Running::start(&[]);
+    let address = khz.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let pid = Pid::from_raw(i32::try_from(khz.child.id()).unwrap());
+    let raised = prlimit(pid, Resource::Nofile, Rlimit { current: Some(256), maximum: Some(256) }).unwrap();
+    assert_eq!(raised.current, raised.maximum, "khz has raised its own limit as far as it may");
+    // Each asks once, so that it was accepted, and stays.
+    let crowd: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut door = TcpStream::connect(&address).unwrap();
+            let _ = write!(door, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let _ = door.read(&mut [0; 1_024]);
+            door
+        })
+        .collect();
+    // What khz had open before the limit was lowered may stand beyond it: no connection is among the last.
+    let folder = format!("/proc/{}/fd", khz.child.id());
+    let is_last_socket = |entry: &std::fs::DirEntry| {
+        let number: u64 = entry.file_name().to_str().unwrap().parse().unwrap();
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        (256 - 64 + 16..256).contains(&number) && target.to_string_lossy().starts_with("socket:")
+    };
+    assert_eq!(std::fs::read_dir(folder).unwrap().flatten().filter(is_last_socket).count(), 0);
+    let mut door = TcpStream::connect(&address).unwrap();
+    let text = ask(&mut door, "/metrics");
+    let number = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap().parse().unwrap()
+    };
+    assert!(number("khz_http_connections_evicted_total") > 0);
+    assert_eq!(number("khz_http_accepts_failed_total"), 0);
+    drop(crowd);
+    let (_, message) = khz.end("TERM");
+    let lines = message.lines().filter(|line| line.contains("few file descriptors are left"));
+    assert!(lines.count() >= 1, "{message}");
+    assert!(!message.contains("Too many open files"), "{message}");
 }

@@ -307,9 +307,8 @@ impl Survey {
             Ok(()) => {}
             Err(error) => {
                 if state.threads.has_failed(number, now) {
-                    let stuck = state.threads.stuck();
                     tracing::warn!(
-                        "no thread can be made for surveys ({stuck} are stuck): {error}; what is surveyed becomes Failed. Allow khz more tasks (TasksMax= in its unit, pids.max, ulimit -u)"
+                        "no thread can be made for surveys: {error}; if this lasts, what is surveyed becomes Failed. Allow khz more tasks (TasksMax= in its unit, pids.max, ulimit -u)"
                     );
                 }
             }

@@ -240,6 +240,10 @@ impl State {
         self.look += 1;
         self.limit = getrlimit(Resource::Nofile).current;
         self.files_open = self.known.values().filter(|process| process.file.is_some()).count();
+        if self.limit.is_some_and(|limit| self.files_open as u64 > limit / 2) {
+            // The limit was lowered.
+            self.close_files();
+        }
         self.users.begin();
         let folder =
             self.opened(|| open(proc, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))?;
@@ -275,13 +279,17 @@ impl State {
     fn opened(&mut self, open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
         match open() {
             Err(Errno::MFILE | Errno::NFILE) if self.files_max > 0 => {
-                self.known.values_mut().for_each(|process| process.file = None);
                 self.files_max = self.files_open.min(self.files_max) / 2;
-                self.files_open = 0;
+                self.close_files();
                 open()
             }
             answer => answer,
         }
+    }
+
+    fn close_files(&mut self) {
+        self.known.values_mut().for_each(|process| process.file = None);
+        self.files_open = 0;
     }
 
     fn look_at(&mut self, proc: &OwnedFd, pid: u32, room: &mut [u8; TEXT_BYTES]) -> Look {

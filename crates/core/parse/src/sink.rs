@@ -10,6 +10,7 @@ use crate::entry::Entry;
 use crate::kernel_file::Group;
 use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
+use crate::own_source::is_own;
 use crate::slots::Slots;
 use crate::survey::NO_INSTANCE;
 
@@ -419,6 +420,9 @@ impl<'a> Sink<'a> {
         let mut beyond = Vec::new();
         for (group, slots) in self.slots.instances() {
             let total_of = self.slots.file.groups.get(group).map_or(&[][..], |group| group.total_of);
+            let is_of_own =
+                is_own(self.slots.file) && self.slots.file.groups.get(group).is_some_and(Group::is_whole);
+            let gone = if is_of_own { missing(Absence::NoSource) } else { gone };
             let here = slots.clone().any(|slot| self.seen[slot as usize] == self.parse_number);
             for slot in slots.clone() {
                 if self.seen[slot as usize] != self.parse_number {

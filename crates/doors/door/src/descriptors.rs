@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
+use rustix::fs::stat;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The last descriptors that no connection of a door takes: gathering has some 90 files open and opens others again and again, and so
@@ -19,10 +20,18 @@ pub fn raise_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// True if this file has one of the last descriptors: the kernel gives the lowest number that is free.
+/// True if so many files are open, this one among them, that only the last descriptors are free.
 pub(crate) fn is_scarce(file: &impl AsFd) -> bool {
-    let number = u64::try_from(file.as_fd().as_raw_fd()).unwrap_or(0);
-    getrlimit(Resource::Nofile).current.is_some_and(|limit| number >= first_reserved(limit))
+    getrlimit(Resource::Nofile).current.is_some_and(|limit| open_files(file) > first_reserved(limit))
+}
+
+/// The number of open files: since Linux 6.2, the size of their folder. Before, the number of the newest one is the best guess, since
+/// the kernel gives the lowest that is free.
+fn open_files(newest: &impl AsFd) -> u64 {
+    match stat("/proc/self/fd").map(|folder| u64::try_from(folder.st_size).unwrap_or(0)) {
+        Ok(count) if count > 0 => count,
+        _ => u64::try_from(newest.as_fd().as_raw_fd()).unwrap_or(0) + 1,
+    }
 }
 
 fn first_reserved(limit: u64) -> u64 {
@@ -32,6 +41,16 @@ fn first_reserved(limit: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn open_files_are_counted() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let listed = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+        // Other tests of this process open files meanwhile; an old kernel gives the number of one.
+        let count = open_files(&file);
+        assert!(count > 2 && count < listed + 64, "{count}, {listed} are listed");
+        assert!(!is_scarce(&file));
+    }
 
     #[test]
     fn the_last_descriptors_are_reserved_and_of_a_small_limit_a_part() {

@@ -84,7 +84,7 @@ pub struct Coming<'a> {
 }
 
 /// Takes a place for one more connection, and counts it; `None`: there is none. With few descriptors left, there are as many places as
-/// there are connections: one that is idle gives way.
+/// there are connections, but some at least: one that is idle gives way.
 pub fn admit(
     connections: &Arc<Connections>,
     socket: &Accepted,

@@ -73,6 +73,7 @@ const NOTHING: &str = "there is nothing now";
 fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let has_value = report.values > 0;
+    let names_several = is_own && report.remark.as_ref().is_some_and(|remark| remark.contains("; /"));
     let stuck = Reading::Failed(Fault::Stuck);
     let is_stuck = !report.missing.is_empty() && report.missing.iter().all(|(_, reading)| *reading == stuck);
     let finding = match (report.gather_time, report.problem) {
@@ -82,6 +83,10 @@ fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> Source
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
         (Some(_), None) if is_stuck && !has_value => Finding::Failed(Fault::Stuck.to_string()),
+        // Each has its words below the table.
+        (Some(_), None) if !has_value && names_several => {
+            Finding::Failed("none of its files has a number".to_owned())
+        }
         (Some(_), None) if !has_value && report.remark.is_some() => {
             Finding::Failed(report.remark.clone().unwrap_or_default())
         }
@@ -105,7 +110,7 @@ fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> Source
         finding,
         values: report.values,
         missing: report.missing.into_iter().map(missing).collect(),
-        remark: report.remark.filter(|_| has_value),
+        remark: report.remark.filter(|_| has_value || names_several),
         as_root: None,
         bytes: report.bytes,
         gather: report.gather_time.unwrap_or_default(),

@@ -169,6 +169,23 @@ mod tests {
         parser.reading(slot as usize).unwrap()
     }
 
+    #[test]
+    fn a_sum_beyond_64_bits_is_failed_until_it_fits_again() {
+        let text =
+            |reads: u64| TEXT.replace("84637", &reads.to_string()).replace("31873", &u64::MAX.to_string());
+        let ios = |parser: &Parser| get(parser, "disk.ios", "vda");
+        let beyond = Reading::Failed(Fault::OutOfRange);
+        let mut parser = read(&text(0));
+        assert_eq!(ios(&parser), Reading::Present(u64::MAX));
+        for (reads, expected) in [(1, beyond), (9, beyond), (0, Reading::Present(u64::MAX)), (7, beyond)] {
+            parser.advance_with(text(reads).as_bytes());
+            assert_eq!(ios(&parser), expected, "{reads}");
+            assert_eq!(get(&parser, "disk.reads", "vda"), Reading::Present(reads));
+            assert_eq!(parser.faults().is_empty(), expected != beyond, "{reads}");
+        }
+        assert_eq!(ios(&read(&text(u64::MAX))), beyond);
+    }
+
     const TEXT: &str = " 254       0 vda 84637 12046 6612898 16812 31873 20595 4550456 4586 0 8660 24700 9978 7 836336 3237 4257 63\n";
 
     #[test]

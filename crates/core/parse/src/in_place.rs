@@ -105,7 +105,8 @@ impl InPlace<'_> {
         {
             let (Some(value), Some(old)) = (span.in_total(value), span.in_total(old)) else { return false };
             let sum = &mut readings.values[total as usize];
-            *sum = sum.wrapping_add(value).wrapping_sub(old);
+            let Some(larger) = sum.wrapping_sub(old).checked_add(value) else { return false };
+            *sum = larger;
             readings.changed.push(total);
         }
         true

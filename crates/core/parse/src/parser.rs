@@ -40,7 +40,8 @@ pub struct Parser {
 impl Parser {
     /// A parser before its first text: every slot is Absent (not yet).
     pub fn new(file: &'static KernelFile) -> Self {
-        let slots = Slots::new(file);
+        let mut slots = Slots::new(file);
+        slots.expect_own();
         let mut readings = Readings::default();
         readings.grow(slots.schema().len());
         Parser {

@@ -49,7 +49,7 @@ static SCALARS: &[Entry] = &[
     of(gauge("processes.threads", "stat num_threads", Unit::Count, "Threads of all processes; each process has one at least."), "node_processes_threads"),
     of(counter("processes.short_lived", "processes of /proc/stat, without those that were seen", Unit::Count, "Processes and threads that came and went between two looks, so that they were never seen."), "khz_processes_short_lived_total"),
     of(gauge("processes.look_period", "time between two looks", Unit::Seconds, "How far apart the last two looks at the processes were: more than asked where one costs too much.").steps(3), "khz_processes_look_period_seconds"),
-    of(gauge("processes.left_out", "folders beyond the limit", Unit::Count, "Processes beyond the most that are looked at."), "khz_processes_left_out"),
+    of(gauge("processes.left_out", "folders that are not read", Unit::Count, "Processes beyond the most that are looked at, and those whose files khz may not read."), "khz_processes_left_out"),
 ];
 
 static OF_STATE: &[Entry] = &[of(

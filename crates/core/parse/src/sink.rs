@@ -10,6 +10,7 @@ use crate::entry::Entry;
 use crate::kernel_file::Group;
 use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
+use crate::own_source::is_own;
 use crate::slots::Slots;
 use crate::survey::NO_INSTANCE;
 
@@ -416,8 +417,12 @@ impl<'a> Sink<'a> {
                 self.readings.set(slot, no_field);
             }
         }
+        let mut beyond = Vec::new();
         for (group, slots) in self.slots.instances() {
             let total_of = self.slots.file.groups.get(group).map_or(&[][..], |group| group.total_of);
+            let is_of_own =
+                is_own(self.slots.file) && self.slots.file.groups.get(group).is_some_and(Group::is_whole);
+            let gone = if is_of_own { missing(Absence::NoSource) } else { gone };
             let here = slots.clone().any(|slot| self.seen[slot as usize] == self.parse_number);
             for slot in slots.clone() {
                 if self.seen[slot as usize] != self.parse_number {
@@ -425,10 +430,14 @@ impl<'a> Sink<'a> {
                 }
             }
             if !total_of.is_empty() && here {
-                let total = add_up(self.readings, slots.start, total_of);
-                self.readings.set(slots.end - 1, total);
+                match add_up(self.readings, slots.start, total_of) {
+                    Reading::Failed(Fault::OutOfRange) => beyond.push(slots.end - 1),
+                    total => self.readings.set(slots.end - 1, total),
+                }
             }
         }
+        // The next text is parsed in full, too: whether its sum fits cannot be seen in place.
+        beyond.into_iter().for_each(|slot| self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"));
         if !self.faulty {
             self.layout.complete(self.text.len());
         }
@@ -436,12 +445,16 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// The sum of an instance's parts. When a part has no value, the total has none either, for the same reason.
+/// The sum of an instance's parts. When a part has no value, the total has none either, for the same reason. It is Failed
+/// if it does not fit.
 fn add_up(readings: &Readings, base: u32, parts: &[usize]) -> Reading {
     let mut sum = 0u64;
     for &part in parts {
         match readings.get(base + part as u32) {
-            Reading::Present(value) => sum = sum.wrapping_add(value),
+            Reading::Present(value) => match sum.checked_add(value) {
+                Some(larger) => sum = larger,
+                None => return Reading::Failed(Fault::OutOfRange),
+            },
             other => return other,
         }
     }

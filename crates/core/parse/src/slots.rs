@@ -11,6 +11,8 @@ use hashbrown::HashTable;
 use khz_model::{Instance, Metric, Nanos, Schema, Series, schema::SLOTS_MAX};
 
 use crate::kernel_file::KernelFile;
+use crate::own_source::is_own;
+use crate::survey::NO_INSTANCE;
 
 /// The most bytes of names and labels that the series of one source have: half of what the schema of a lane may have, so that the
 /// series of others have room. 10,000 interfaces have half of it.
@@ -122,6 +124,17 @@ impl Slots {
         let groups = file.groups.len() + usize::from(file.prefix().is_some());
         let groups = (0..groups).map(|_| None).collect();
         Slots { file, schema, names: 0, names_gone: 0, groups, newest: None }
+    }
+
+    /// Gives a source of a configuration that has no instances its slot before its file is there: who described it asks for it by name.
+    pub fn expect_own(&mut self) {
+        if !is_own(self.file) {
+            return;
+        }
+        let name = NO_INSTANCE.as_bytes();
+        for number in (0..self.file.groups.len()).filter(|number| self.file.groups[*number].is_whole()) {
+            self.append(number, name, Instance::from_kernel(name));
+        }
     }
 
     /// The group's slots, if it has had an instance.

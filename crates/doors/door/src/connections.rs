@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+/// Where descriptors are scarce, a door still has this number of places: others may have taken the descriptors, and somebody must be
+/// able to ask what is wrong.
+const SCARCE_PLACES: usize = 4;
+
 /// All connections of one door.
 #[derive(Debug)]
 pub struct Connections {
@@ -54,10 +58,11 @@ impl Connections {
         Arc::new(Connections { limit: limit.max(1), turns: AtomicU64::new(0), open: Mutex::default() })
     }
 
-    /// Admits a new connection.
-    pub fn admit(self: &Arc<Self>) -> Admission {
+    /// Admits a new connection. `is_scarce`: descriptors are, so there are as many places as connections, but some at least.
+    pub fn admit(self: &Arc<Self>, is_scarce: bool) -> Admission {
         let mut open = self.open();
-        let evicting = open.len() >= self.limit;
+        let limit = if is_scarce { self.limit.min(SCARCE_PLACES) } else { self.limit };
+        let evicting = open.len() >= limit;
         if evicting && !evict(&mut open) {
             return Admission::Full;
         }
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     fn place(all: &Arc<Connections>) -> Arc<Connection> {
-        match all.admit() {
+        match all.admit(false) {
             Admission::Placed(connection) => connection,
             other => panic!("{other:?}"),
         }
@@ -155,7 +160,7 @@ mod tests {
         let all = Connections::new(2);
         let (first, second) = (place(&all), place(&all));
         drop(first.busy());
-        let Admission::Evicting(_third) = all.admit() else { panic!("there was an idle one") };
+        let Admission::Evicting(_third) = all.admit(false) else { panic!("there was an idle one") };
         assert!(second.busy().is_none(), "the second has been idle longest since the first worked");
         assert!(first.busy().is_some());
     }
@@ -165,16 +170,32 @@ mod tests {
         let all = Connections::new(1);
         let only = place(&all);
         let request = only.busy().unwrap();
-        assert!(matches!(all.admit(), Admission::Full));
+        assert!(matches!(all.admit(false), Admission::Full));
         drop(request);
-        assert!(matches!(all.admit(), Admission::Evicting(_)));
+        assert!(matches!(all.admit(false), Admission::Evicting(_)));
+    }
+
+    #[test]
+    fn where_descriptors_are_scarce_there_are_no_more_places_than_connections_beyond_a_few() {
+        let all = Connections::new(100);
+        let few: Vec<_> = (0..SCARCE_PLACES)
+            .map(|_| match all.admit(true) {
+                Admission::Placed(connection) => connection,
+                other => panic!("others have the descriptors: {other:?}"),
+            })
+            .collect();
+        let more = place(&all);
+        let Admission::Evicting(_last) = all.admit(true) else { panic!("they are idle") };
+        assert!(few[0].busy().is_none());
+        assert_eq!(all.open().len(), SCARCE_PLACES + 1);
+        drop(more);
     }
 
     #[test]
     fn a_place_is_counted_once_however_its_holder_ends() {
         let all = Connections::new(2);
         let (first, second) = (place(&all), place(&all));
-        let Admission::Evicting(third) = all.admit() else { panic!("full") };
+        let Admission::Evicting(third) = all.admit(false) else { panic!("full") };
         drop(first);
         assert_eq!(all.open().len(), 2, "the third has the place of the first");
         let busy = third.busy();

@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::access::Origin;
+use crate::descriptors::is_scarce;
 use crate::local;
 
 /// The first byte of every TLS connection: a handshake record.
@@ -27,6 +28,16 @@ pub enum Accepted {
     Tcp(TcpStream, SocketAddr),
     /// Over the local socket.
     Local(UnixStream),
+}
+
+impl Accepted {
+    /// True if it took one of the last descriptors of this process.
+    pub(crate) fn is_scarce(&self) -> bool {
+        match self {
+            Accepted::Tcp(socket, _) => is_scarce(socket),
+            Accepted::Local(socket) => is_scarce(socket),
+        }
+    }
 }
 
 /// The way by which a request came: it decides which host names a request may use for this door.

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod connections;
 pub mod counts;
+pub mod descriptors;
 pub mod entrance;
 pub mod heap;
 pub mod listeners;

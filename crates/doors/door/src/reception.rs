@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use khz_model::{AcceptFailures, Nanos};
+use khz_model::{AcceptFailures, Nanos, Repeats};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -29,16 +29,25 @@ pub async fn receive_all<K>(
 ) {
     let mut talks = JoinSet::new();
     let (began, mut told) = (Instant::now(), AcceptFailures::of(failures.door));
+    let mut scarce = Repeats::default();
+    let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             accepted = poll_fn(|cx| listeners.poll_accept(cx)) => match accepted {
-                Ok(socket) => receive(socket, &mut talks),
+                Ok(socket) => {
+                    if socket.is_scarce() && let Some(times) = scarce.happened(now()) {
+                        tracing::warn!(
+                            "few file descriptors are left, which the {} door leaves to the rest of khz: connections without a request are closed{times}; allow this process more open files (ulimit -n; LimitNOFILE= in its unit)",
+                            failures.door
+                        );
+                    }
+                    receive(socket, &mut talks);
+                }
                 Err(error) => {
                     count(failures.count);
-                    let now = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                    if let Some(line) = told.happened(now, &error) {
+                    if let Some(line) = told.happened(now(), &error) {
                         tracing::warn!("{line}");
                     }
                     tokio::time::sleep(ACCEPT_RETRY).await;
@@ -74,10 +83,15 @@ pub struct Coming<'a> {
     pub refused: &'a AtomicU64,
 }
 
-/// Takes a place for one more connection, and counts it; `None`: there is none.
-pub fn admit(connections: &Arc<Connections>, coming: Coming<'_>) -> Option<Arc<Connection>> {
+/// Takes a place for one more connection, and counts it; `None`: there is none. With few descriptors left, there are as many places as
+/// there are connections, but some at least: one that is idle gives way.
+pub fn admit(
+    connections: &Arc<Connections>,
+    socket: &Accepted,
+    coming: Coming<'_>,
+) -> Option<Arc<Connection>> {
     count(coming.all);
-    match connections.admit() {
+    match connections.admit(socket.is_scarce()) {
         Admission::Placed(connection) => Some(connection),
         Admission::Evicting(connection) => {
             count(coming.evicting);

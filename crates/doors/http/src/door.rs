@@ -224,7 +224,7 @@ impl Hall {
             evicting: &counters.connections_evicted,
             refused: &counters.connections_refused,
         };
-        let Some(connection) = admit(&self.connections, coming) else { return };
+        let Some(connection) = admit(&self.connections, &socket, coming) else { return };
         let talk = Talk {
             connection,
             shared: Arc::clone(&self.shared),

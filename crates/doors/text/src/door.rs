@@ -124,7 +124,7 @@ impl Hall {
             evicting: &counters.connections_evicted,
             refused: &counters.connections_refused,
         };
-        let Some(connection) = admit(&self.connections, coming) else { return };
+        let Some(connection) = admit(&self.connections, &socket, coming) else { return };
         let talk = Talk {
             connection,
             shared: self.shared.clone(),

@@ -26,11 +26,15 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ready at the first SIGHUP, which a terminal sends when it is closed. Where the kernel refuses, never.
-pub async fn hangup() {
-    match signal(SignalKind::hangup()) {
-        Ok(mut hangup) => _ = hangup.recv().await,
-        Err(_) => std::future::pending().await,
+/// Ready at the first SIGHUP from now on, which a terminal sends when it is closed. Never where the kernel refuses, and in a process
+/// that outlives its terminal. Call it inside a runtime.
+pub fn hangup() -> impl Future<Output = ()> {
+    let hangups = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
+    async move {
+        match hangups {
+            Some(mut hangups) => _ = hangups.recv().await,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -54,7 +54,8 @@ fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
     let address = hub.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
     let mut door = TcpStream::connect(&address).unwrap();
     ask(&mut door, "/metrics");
-    let few = Some(64);
+    // Fewer than it has open: the next one cannot be accepted.
+    let few = Some(10);
     let pid = Pid::from_raw(i32::try_from(hub.child.id()).unwrap());
     prlimit(pid, Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
     let begun = Instant::now();
@@ -75,4 +76,45 @@ fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
     assert!((1..=1 + minutes).contains(&(lines.len() as u64)), "{message}");
     let expected = "khz: warn: the HTTP door cannot accept connections: Too many open files (os error 24); allow this process";
     assert!(lines[0].starts_with(expected), "{message}");
+}
+
+#[test]
+fn idle_connections_leave_the_last_descriptors_to_gathering() {
+    let khz = Running::start(&[]);
+    let address = khz.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let pid = Pid::from_raw(i32::try_from(khz.child.id()).unwrap());
+    let raised = prlimit(pid, Resource::Nofile, Rlimit { current: Some(256), maximum: Some(256) }).unwrap();
+    assert_eq!(raised.current, raised.maximum, "khz has raised its own limit as far as it may");
+    // Each asks once, so that it was accepted, and stays.
+    let crowd: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut door = TcpStream::connect(&address).unwrap();
+            let _ = write!(door, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let _ = door.read(&mut [0; 1_024]);
+            door
+        })
+        .collect();
+    // Files of processes that it had open before the limit was lowered are closed when it looks at them again.
+    let folder = format!("/proc/{}/fd", khz.child.id());
+    let begun = Instant::now();
+    let open = || std::fs::read_dir(&folder).unwrap().count();
+    while open() > 256 - 64 + 16 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} of 256 descriptors are taken", open());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut door = TcpStream::connect(&address).unwrap();
+    door.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    door.read_to_string(&mut text).unwrap();
+    let number = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap().parse().unwrap()
+    };
+    assert!(number("khz_http_connections_evicted_total") > 0);
+    assert_eq!(number("khz_http_accepts_failed_total"), 0);
+    drop(crowd);
+    let (_, message) = khz.end("TERM");
+    let lines = message.lines().filter(|line| line.contains("few file descriptors are left"));
+    assert!(lines.count() >= 1, "{message}");
+    assert!(!message.contains("Too many open files"), "{message}");
 }

@@ -46,7 +46,7 @@ fn a_clean_end_of_khz_alone_leaves_nothing_and_an_agents_rings_stay() {
     let root = place("clean");
     let rings = root.join("rings");
     let there = || fs::read_dir(rings.join("n1")).map(Iterator::count).unwrap_or(0);
-    for signal in ["INT", "TERM"] {
+    for signal in ["INT", "TERM", "HUP"] {
         let alone = Running::start(&words(&root, &rings));
         assert!(there() > 1);
         assert_eq!(alone.end(signal).0, Some(0));

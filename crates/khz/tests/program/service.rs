@@ -75,6 +75,19 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Threads of an agent that hang nowhere: the main thread, gathering, the link, its look-up of names and its way back, the two of
+/// kernel texts, those that start others for a moment, and answers of its doors that take long, of which each has one.
+const TASKS_OF_AN_AGENT: usize = 32;
+
+#[test]
+fn the_agents_unit_allows_the_threads_that_hang_and_its_own() {
+    let text = std::fs::read_to_string(packaging().join("systemd/khz-agent.service")).unwrap();
+    let said = text.lines().find_map(|line| line.strip_prefix("TasksMax=")).unwrap();
+    let most: usize = said.parse().unwrap();
+    let hanging = khz_gather::SURVEYS_STUCK_MAX + khz_gather::TEXTS_STUCK_MAX;
+    assert!(most >= hanging + TASKS_OF_AN_AGENT, "{most} tasks, of which {hanging} may hang");
+}
+
 #[test]
 fn the_user_that_the_units_name_is_the_one_that_is_made() {
     let root = folder("root");

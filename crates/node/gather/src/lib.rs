@@ -91,5 +91,6 @@ pub use survey::{
     TREE_SLOW_READ, TREE_SLOW_READS_MAX, UTMP_BYTES_MAX, control_groups_folder,
 };
 pub use texts::{
-    AllowError, AllowList, KERNEL_TEXT_MAX, TEXT_PERIOD_MIN, TextCounts, TextError, TextTaker, Texts,
+    AllowError, AllowList, KERNEL_TEXT_MAX, STUCK_MAX as TEXTS_STUCK_MAX, TEXT_PERIOD_MIN, TextCounts,
+    TextError, TextTaker, Texts,
 };

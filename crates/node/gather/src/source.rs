@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Series, Stamp};
 use khz_parse::own_source::is_own;
-use khz_parse::{KernelFile, Outcome, Parser, Pieces};
+use khz_parse::{KernelFile, Outcome, Parser, Pieces, Subject};
 use rustix::io::Errno;
 
 use crate::budget::Budget;
@@ -354,7 +354,7 @@ impl Source {
         self.problem = problem;
         let remark = text.problem();
         if let Some(remark) = remark
-            && is_own(parser.file())
+            && is_told(parser.file())
             && self.remark.as_deref() != Some(remark)
         {
             tracing::warn!(source = self.name, "{remark}");
@@ -443,6 +443,12 @@ impl Source {
         self.published = Some(published.clone());
         Some(published)
     }
+}
+
+/// True for surveys of which a line in the log says why a number is missing: those of a configuration, since nobody else knows these
+/// files, and processes, since other users' may be hidden. Of a driver nothing can be done.
+fn is_told(file: &KernelFile) -> bool {
+    is_own(file) || matches!(file.pieces, Pieces::Survey { subject: Subject::Processes, .. })
 }
 
 #[cfg(test)]

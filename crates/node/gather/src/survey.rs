@@ -102,11 +102,16 @@ type Answer = Result<Vec<u8>, Errno>;
 /// Makes the text of a course's subject.
 type Surveyor = dyn Fn(&mut Course<'_>) -> Result<Answer, Abandoned> + Send + Sync;
 
+/// Starts the thread with this number.
+type Starter = dyn Fn(Arc<Survey>, u64) -> std::io::Result<()> + Send + Sync;
+
 /// What the threads share.
 pub(crate) struct Survey {
     /// What is surveyed; its places here are its numbers.
     subjects: Vec<Subject>,
     surveyor: Box<Surveyor>,
+    /// Starts a thread.
+    starter: Box<Starter>,
     state: Mutex<State>,
     /// Rung when something is wanted or all is over.
     bell: Condvar,
@@ -209,6 +214,14 @@ impl Survey {
     }
 
     fn with(subjects: impl IntoIterator<Item = Subject>, surveyor: Box<Surveyor>) -> Arc<Survey> {
+        Survey::with_threads_of(Box::new(worker::start), subjects, surveyor)
+    }
+
+    fn with_threads_of(
+        starter: Box<Starter>,
+        subjects: impl IntoIterator<Item = Subject>,
+        surveyor: Box<Surveyor>,
+    ) -> Arc<Survey> {
         let subjects: Vec<Subject> = subjects.into_iter().take(SUBJECTS_MAX).collect();
         let state = State {
             threads: Threads::of(subjects.len()),
@@ -223,6 +236,7 @@ impl Survey {
             costs: subjects.iter().map(|_| AtomicU64::new(0)).collect(),
             subjects,
             surveyor,
+            starter,
             state: Mutex::new(state),
             bell: Condvar::new(),
             made: Condvar::new(),
@@ -277,7 +291,8 @@ impl Survey {
         let Ok(mut state) = self.state.try_lock() else { return false };
         state.threads.want(subjects & self.all());
         if !state.is_over && state.threads.has_work() {
-            self.start_worker(&mut state);
+            self.start_worker(&mut state, clock::boot());
+            self.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
             drop(state);
             self.bell.notify_one();
         }
@@ -285,12 +300,18 @@ impl Survey {
     }
 
     /// Starts a thread for what is wanted, unless there is one that takes it.
-    fn start_worker(self: &Arc<Self>, state: &mut State) {
-        let Some(number) = state.threads.next_thread() else { return };
-        if let Err(error) = worker::start(self.clone(), number) {
-            // It is tried again when the next survey is due.
-            state.threads.has_left(number);
-            tracing::warn!("no thread for surveys: {error}");
+    fn start_worker(self: &Arc<Self>, state: &mut State, now: Nanos) {
+        let Some(number) = state.threads.next_thread(now) else { return };
+        match (self.starter)(self.clone(), number) {
+            Ok(()) if state.threads.has_begun() => tracing::warn!("there are threads for surveys again"),
+            Ok(()) => {}
+            Err(error) => {
+                if state.threads.has_failed(number, now) {
+                    tracing::warn!(
+                        "no thread can be made for surveys: {error}; if this lasts, what is surveyed becomes Failed. Allow khz more tasks (TasksMax= in its unit, pids.max, ulimit -u)"
+                    );
+                }
+            }
         }
     }
 
@@ -320,11 +341,13 @@ impl Survey {
         while let Some(stuck) = state.threads.overdue(now, stuck_after) {
             self.give_up(state, stuck);
         }
-        self.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
         if state.threads.has_work() {
-            self.start_worker(state);
+            self.start_worker(state, now);
             self.bell.notify_one();
-        } else if !state.threads.is_busy() {
+        }
+        self.leave_unanswered(state, state.threads.waiting_in_vain(now, stuck_after));
+        self.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
+        if !state.threads.is_busy() {
             self.made.notify_all();
         }
     }
@@ -352,7 +375,12 @@ impl Survey {
         } else {
             0
         };
-        for number in (0..self.subjects.len()).filter(|number| unanswered & 1 << number != 0) {
+        self.leave_unanswered(state, unanswered);
+    }
+
+    /// These subjects have no answer: what they said last is old.
+    fn leave_unanswered(&self, state: &mut State, subjects: u64) {
+        for number in (0..self.subjects.len()).filter(|number| subjects & 1 << number != 0) {
             state.threads.want_no_more(number);
             state.answers[number] = Some(Err(Errno::TIMEDOUT));
             state.problems[number] = None;

@@ -39,7 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(1);
 
 /// The most threads that may be stuck in the kernel. With that many, nothing is read until one of them comes
 /// back.
-const STUCK_MAX: usize = 4;
+pub const STUCK_MAX: usize = 4;
 
 /// The reason why a file is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use khz_gather::SourceReport;
 use khz_model::{Absence, Fault, Nanos, Pattern, QueryError, Rate, Reading};
+use khz_parse::own_source::is_own;
 
 use super::together::{Paced, Together};
 use super::{Finding, Found, Missing, SourceCost, privileges};
@@ -23,7 +24,8 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     let cost = |report: SourceReport| {
         let source = planned.iter().find(|source| source.file.name == report.name);
         let as_root = privileges::more(report.name, is_root);
-        SourceCost { as_root, ..source_cost(report, source.map(|source| rate_of(plan, source))) }
+        let is_own = plan.sources.known.named(report.name).is_some_and(is_own);
+        SourceCost { as_root, ..source_cost(is_own, report, source.map(|source| rate_of(plan, source))) }
     };
     let files = plan.sources.known.iter().filter(|file| is_selected(file)).map(|file| file.name);
     let selected: Vec<&str> = files.collect();
@@ -68,15 +70,23 @@ fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nano
 /// What is said of a source that answers, and has no number now.
 const NOTHING: &str = "there is nothing now";
 
-fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
+fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let has_value = report.values > 0;
+    let names_several = is_own && report.remark.as_ref().is_some_and(|remark| remark.contains("; /"));
     let stuck = Reading::Failed(Fault::Stuck);
     let is_stuck = !report.missing.is_empty() && report.missing.iter().all(|(_, reading)| *reading == stuck);
     let finding = match (report.gather_time, report.problem) {
+        _ if is_own && is_absent && !has_value && report.remark.is_none() => {
+            Finding::Absent(format!("there is no file /{}", report.path))
+        }
         (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (_, Some(problem)) => Finding::Failed(problem),
         (Some(_), None) if is_stuck && !has_value => Finding::Failed(Fault::Stuck.to_string()),
+        // Each has its words below the table.
+        (Some(_), None) if !has_value && names_several => {
+            Finding::Failed("none of its files has a number".to_owned())
+        }
         (Some(_), None) if !has_value && report.remark.is_some() => {
             Finding::Failed(report.remark.clone().unwrap_or_default())
         }
@@ -100,7 +110,7 @@ fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
         finding,
         values: report.values,
         missing: report.missing.into_iter().map(missing).collect(),
-        remark: report.remark.filter(|_| has_value),
+        remark: report.remark.filter(|_| has_value || names_several),
         as_root: None,
         bytes: report.bytes,
         gather: report.gather_time.unwrap_or_default(),

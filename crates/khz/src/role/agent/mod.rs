@@ -25,6 +25,7 @@ use crate::show::outcome::{Failure, Outcome, sentence};
 
 /// Gathers and reports until a signal ends it.
 pub fn run(plan: &Plan, has_door: bool) -> Outcome {
+    khz_door::descriptors::raise_limit();
     if plan.hubs.is_empty() {
         return Err(Failure::usage(
             "an agent needs a hub to report to: --hub HOST:PORT (without one, `khz` alone watches this machine)",

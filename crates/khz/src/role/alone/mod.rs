@@ -1,4 +1,5 @@
-//! `khz` alone, a cluster of one node: gathers and serves in one process, until Ctrl-C or SIGTERM. Only the gatherer has a
+//! `khz` alone, a cluster of one node: gathers and serves in one process, until Ctrl-C or SIGTERM, or
+//! until its terminal is closed. Only the gatherer has a
 //! thread of its own.
 
 pub mod link;
@@ -19,10 +20,11 @@ use crate::role::remote_write::RemoteWriters;
 use crate::role::restart;
 use crate::role::signals;
 use crate::role::store::RunningStore;
-use crate::show::outcome::{Outcome, sentence};
+use crate::show::outcome::{Done, Outcome, sentence};
 
 /// Gathers and serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
+    khz_door::descriptors::raise_limit();
     let channels = Arc::new(Registry::in_memory());
     channels.has_ceiling(plan.rate_max);
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?.with_channels(Arc::clone(&channels));
@@ -50,6 +52,8 @@ pub fn run(plan: &Plan) -> Outcome {
         tokio::select! {
             outcome = doors::serve(plan, doors, query, Daemon::Alone) => Ok(outcome),
             end = agent.end() => Err(end),
+            // Its terminal was closed.
+            () = signals::hangup() => Ok(Ok(Done::Wholly)),
             () = serve_link(unserved, plan, &lanes) => unreachable!("BUG: the link's door never ends"),
         }
     });

@@ -43,6 +43,7 @@ use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
+    khz_door::descriptors::raise_limit();
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     serve(plan, doors, None)
 }

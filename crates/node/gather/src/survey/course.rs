@@ -18,6 +18,9 @@ use crate::clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abandoned;
 
+/// The most files of a survey of which is said why they have no number: they are in one line of the log.
+const PROBLEMS_MAX: usize = 16;
+
 /// One survey of one subject.
 pub(super) struct Course<'a> {
     survey: &'a Survey,
@@ -28,16 +31,28 @@ pub(super) struct Course<'a> {
     begun: HashMap<Vec<u8>, usize>,
     /// Instances beyond a limit.
     pub left_out: u64,
-    /// Why the first file that should have a number has none, for people.
-    pub problem: Option<String>,
-    /// True if that was noted in the present step.
-    is_of_step: bool,
+    /// Why files that should have a number have none, for people: at most one of each step.
+    problems: Vec<String>,
+    /// Those beyond the most.
+    problems_more: usize,
+    /// That of the present step.
+    problem: Option<String>,
 }
 
 impl<'a> Course<'a> {
     pub fn new(survey: &'a Survey, worker: u64, index: usize, place: &'a Place) -> Self {
         let begun = HashMap::new();
-        Course { survey, worker, index, place, begun, left_out: 0, problem: None, is_of_step: false }
+        Course {
+            survey,
+            worker,
+            index,
+            place,
+            begun,
+            left_out: 0,
+            problems: Vec::new(),
+            problems_more: 0,
+            problem: None,
+        }
     }
 
     pub fn subject(&self) -> Subject {
@@ -68,13 +83,22 @@ impl<'a> Course<'a> {
         let turn = state.threads.begin(self.worker, step, is_apart, problem, clock::boot());
         self.survey.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
         drop(state);
-        self.is_of_step = false;
+        self.problem = None;
         turn.ok_or(Abandoned)
     }
 
     /// What was wrong in the present step.
     pub fn problem_of_step(&self) -> Option<String> {
-        self.problem.clone().filter(|_| self.is_of_step)
+        self.problem.clone()
+    }
+
+    /// What was wrong in all steps, in one sentence.
+    pub fn into_problem(self) -> Option<String> {
+        let more = match self.problems_more {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        (!self.problems.is_empty()).then(|| self.problems.join("; ") + &more)
     }
 
     /// All steps have ended, and the surveyor is about to change what it keeps of the whole survey.
@@ -91,17 +115,27 @@ impl<'a> Course<'a> {
         place.map(|place| place.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
 
-    /// Notes why a file that should have a number has none, unless another one before it had none.
+    /// Notes why a file that should have a number has none, unless another one of this step had none.
     pub fn note(&mut self, problem: impl FnOnce() -> Option<String>) {
-        if self.problem.is_none() {
-            self.problem = problem();
-            self.is_of_step = self.problem.is_some();
+        if self.problem.is_some() {
+            return;
+        }
+        self.problem = problem();
+        match &self.problem {
+            Some(problem) if self.problems.len() < PROBLEMS_MAX => self.problems.push(problem.clone()),
+            Some(_) => self.problems_more += 1,
+            None => {}
         }
     }
 
     /// The same of a file or folder that the kernel refuses.
     pub fn note_refused(&mut self, path: &Path, errno: Errno) {
         self.note(|| Some(format!("{}: {}", shown(path), std::io::Error::from(errno))));
+    }
+
+    /// Notes what is wrong with the survey as a whole.
+    pub fn note_of_all(&mut self, problem: String) {
+        self.problems.insert(0, problem);
     }
 
     /// Where it says which file it reads.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use khz_model::instance::kernel_text;
 use khz_model::printable::printable;
-use khz_parse::survey::{NONE, UNREADABLE, describe, escape};
+use khz_parse::survey::{MALFORMED, NONE, TOO_LARGE, UNREADABLE, describe, escape};
 use khz_parse::tree::fits;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, statat};
@@ -27,6 +27,18 @@ pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 /// A name, or what a wildcard stands for: any bytes.
 type Name = Vec<u8>;
 
+/// Why a file has no number.
+#[derive(Clone, Copy)]
+enum Problem {
+    /// Reading it said so.
+    Refused(Errno),
+    Empty,
+    /// What it has is none.
+    Malformed,
+    /// It does not fit.
+    TooLarge,
+}
+
 /// An open folder, and room for a value.
 pub(super) struct Folder<'a> {
     path: PathBuf,
@@ -35,8 +47,8 @@ pub(super) struct Folder<'a> {
     /// The file of several lines that was read last: it has many numbers.
     text: Option<(Name, Result<Vec<u8>, Errno>)>,
     whereabouts: Whereabouts<'a>,
-    /// The first file that should have had a number, and what reading it said; nothing if it was empty.
-    problem: Option<(Name, Option<Errno>)>,
+    /// The first file that should have had a number, and why it has none.
+    problem: Option<(Name, Problem)>,
 }
 
 impl<'a> Folder<'a> {
@@ -146,22 +158,36 @@ impl<'a> Folder<'a> {
     pub fn without_number(&mut self, file: &[u8], errno: Option<Errno>) -> &'static str {
         let word = why(errno);
         if word != NONE && self.problem.is_none() {
-            self.problem = Some((file.to_owned(), errno));
+            self.problem = Some((file.to_owned(), errno.map_or(Problem::Empty, Problem::Refused)));
         }
         word
     }
 
+    /// Notes why a file has no number, if this word stands instead of one.
+    pub fn note_word(&mut self, file: &[u8], word: &[u8]) {
+        let problem = match word {
+            _ if word == MALFORMED.as_bytes() => Problem::Malformed,
+            _ if word == TOO_LARGE.as_bytes() => Problem::TooLarge,
+            _ => return,
+        };
+        self.problem.get_or_insert_with(|| (file.to_owned(), problem));
+    }
+
     /// Why the first file that should have had a number has none, for people.
     pub fn problem(&self) -> Option<String> {
-        let (file, errno) = self.problem.as_ref()?;
+        let (file, why) = self.problem.as_ref()?;
         let path = Path::new(OsStr::from_bytes(file));
-        let problem = match (kind_of(&self.folder, path), errno) {
+        let problem = match (kind_of(&self.folder, path), why) {
             (Some(kind), _) => kind.to_owned(),
-            (None, Some(Errno::FBIG)) => format!(
+            (None, Problem::Malformed) => "what is in it is no number".to_owned(),
+            (None, Problem::TooLarge) => {
+                "its number is beyond 64 bits; one that may be below zero has 63".to_owned()
+            }
+            (None, Problem::Refused(Errno::FBIG)) => format!(
                 "it is too long: a file with a number has at most {VALUE_BYTES_MAX} bytes, one of several lines {TREE_FILE_BYTES_MAX}"
             ),
-            (None, Some(errno)) => std::io::Error::from(*errno).to_string(),
-            (None, None) => "there is nothing in it".to_owned(),
+            (None, Problem::Refused(errno)) => std::io::Error::from(*errno).to_string(),
+            (None, Problem::Empty) => "there is nothing in it".to_owned(),
         };
         Some(format!("{}: {problem}", shown(&self.path.join(path))))
     }

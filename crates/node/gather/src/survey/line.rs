@@ -50,6 +50,7 @@ impl Line {
             Ok([]) => None,
             Ok(found) => {
                 number_word(entry, found, word, &mut value);
+                folder.note_word(file.as_ref(), &value);
                 return self.words.push((word_of(entry), value));
             }
             Err(errno) => Some(errno),
@@ -84,6 +85,7 @@ impl Line {
             Ok(Err(fault)) => value.extend(no_number(fault).bytes()),
             Err(errno) => value.extend(folder.without_number(file, Some(errno)).bytes()),
         }
+        folder.note_word(file, &value);
         self.words.push((word_of(entry), value));
     }
 

@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 
 use khz_model::Nanos;
 use khz_parse::processes::{BUSIEST, LARGEST, MOVERS, forks, process_io, process_stat};
-use khz_parse::survey::{describe, escape};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, RawDir, fstat, open, openat};
+use khz_parse::survey::{UNREADABLE, describe, escape};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC, RawDir, fstatfs, open, openat};
 use rustix::io::{Errno, pread, read};
 use rustix::process::{Resource, getrlimit};
 
@@ -46,6 +46,9 @@ pub const PROCESS_PLACES_MAX: usize = 500;
 /// The number of the first PID namespace (PROC_PID_INIT_INO): in others the kernel's count of processes has those of the whole host.
 const HOST_PIDS: &str = "pid:[4026531836]";
 
+/// The number of the first process of each PID namespace: it is there as long as the namespace is.
+const FIRST: u32 = 1;
+
 /// Room for a text of `/proc/PID`; a stat has some 350 bytes.
 const TEXT_BYTES: usize = 4_096;
 
@@ -70,6 +73,8 @@ struct State {
     /// Files of processes that are open, at most: those of a process whose number another one has count until the next look.
     files_open: usize,
     files_max: usize,
+    /// What this process may open.
+    limit: Option<u64>,
     arrivals: Arrivals,
     users: Users,
     busiest: Places,
@@ -101,18 +106,20 @@ struct Arrivals {
     /// The kernel's count at the first look, if it counts what can be seen here.
     first: Option<u64>,
     seen: u64,
+    /// What was counted before that first look.
+    before: u64,
     short_lived: u64,
 }
 
 impl Processes {
     pub fn new(root: &Path, places: usize) -> Self {
-        let limit = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| limit as usize);
         let state = State {
             known: HashMap::new(),
             look: 0,
             looked: None,
             files_open: 0,
-            files_max: PROCESS_FILES_MAX.min(limit / 2),
+            files_max: PROCESS_FILES_MAX,
+            limit: None,
             arrivals: Arrivals::default(),
             users: Users::new(root),
             busiest: Places::new(places),
@@ -130,18 +137,27 @@ impl Processes {
         // A poisoned lock is harmless: processes that were looked at by half are looked at again.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self.forks();
-        let left_out = match state.look_at_all(&self.root.join("proc")) {
-            Ok(left_out) => left_out,
-            Err(errno) => return Ok(Err(errno)),
+        let proc = self.root.join("proc");
+        let unseen = match state.look_at_all(&proc) {
+            Ok(unseen) => unseen,
+            Err(errno) => {
+                state.forget_times();
+                return Ok(Err(errno));
+            }
         };
-        if state.known.is_empty() {
+        if state.known.is_empty() && unseen.left_out == 0 {
             return Ok(Err(Errno::NOENT));
         }
-        course.left_out = left_out;
+        course.left_out = unseen.left_out;
+        course.note(|| unseen.problem(&proc));
         let now = clock::boot();
         let apart = state.looked.replace(now).map(|before| now.since(before)).filter(|apart| apart.0 > 0);
-        state.arrivals.note(made);
-        Ok(Ok(state.text(&self.root.join("proc"), self.places, apart, left_out)))
+        if unseen.is_nobody() {
+            state.arrivals.note(made);
+        } else {
+            state.arrivals.pause();
+        }
+        Ok(Ok(state.text(&proc, self.places, apart, unseen)))
     }
 
     /// The kernel's count of processes and threads; `None` where it has others than those that can be seen here.
@@ -162,34 +178,121 @@ impl Arrivals {
             self.seen = 0;
             made
         });
-        self.short_lived = self.short_lived.max(made.saturating_sub(first).saturating_sub(self.seen));
+        let unseen = made.saturating_sub(first).saturating_sub(self.seen);
+        self.short_lived = self.short_lived.max(self.before.saturating_add(unseen));
+    }
+
+    /// Not all can be seen now: who is not seen need not have been short-lived. It counts from the next look on at which all are.
+    fn pause(&mut self) {
+        (self.first, self.before) = (None, self.short_lived);
+    }
+}
+
+/// The processes that are there, and of which a look knows nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Unseen {
+    /// Their number, as far as their folders are seen: those beyond the limit, and those whose file cannot be read.
+    left_out: u64,
+    /// The first whose file cannot be read, and why; without a reason, it has not the numbers of a process.
+    refused: Option<(u32, Option<Errno>)>,
+    /// The folders of others are hidden, so nobody knows their number.
+    is_hiding: bool,
+}
+
+impl Unseen {
+    fn is_nobody(self) -> bool {
+        self == Unseen::default()
+    }
+
+    fn refuse(&mut self, pid: u32, errno: Option<Errno>) {
+        self.left_out += 1;
+        self.refused.get_or_insert((pid, errno));
+    }
+
+    /// What is not seen, and why, for people. Without numbers, since each other text is another line in the log.
+    fn problem(self, proc: &Path) -> Option<String> {
+        let shown = super::folder::shown(proc);
+        if self.is_hiding {
+            return Some(format!(
+                "{shown} is mounted with hidepid: khz sees only its own user's processes, and the numbers of all are Failed; run it as root, or in the group of the mount option gid="
+            ));
+        }
+        let (_, errno) = self.refused?;
+        Some(match errno {
+            Some(errno @ (Errno::PERM | Errno::ACCESS)) => format!(
+                "{shown}/PID/stat of some processes: {}; most likely {shown} is mounted with hidepid: run khz as root, or in the group of the mount option gid=. processes.left_out counts them",
+                std::io::Error::from(errno)
+            ),
+            Some(errno) => format!(
+                "{shown}/PID/stat of some processes: {}; processes.left_out counts them",
+                std::io::Error::from(errno)
+            ),
+            None => format!(
+                "{shown}/PID/stat of some processes has not the numbers of a process; processes.left_out counts them"
+            ),
+        })
     }
 }
 
 impl State {
-    /// Looks at each process; returns how many were left out.
-    fn look_at_all(&mut self, proc: &Path) -> Result<u64, Errno> {
+    /// Looks at each process; returns what it did not see.
+    fn look_at_all(&mut self, proc: &Path) -> Result<Unseen, Errno> {
         self.look += 1;
+        self.limit = getrlimit(Resource::Nofile).current;
         self.files_open = self.known.values().filter(|process| process.file.is_some()).count();
+        if self.limit.is_some_and(|limit| self.files_open as u64 > limit / 2) {
+            // The limit was lowered.
+            self.close_files();
+        }
         self.users.begin();
-        let folder = open(proc, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let folder =
+            self.opened(|| open(proc, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))?;
         let mut names = vec![MaybeUninit::uninit(); 32 << 10];
         let mut entries = RawDir::new(&folder, &mut names);
-        let (mut room, mut left_out) = ([0; TEXT_BYTES], 0);
+        let (mut room, mut unseen, mut has_first) = ([0; TEXT_BYTES], Unseen::default(), false);
         while let Some(entry) = entries.next() {
             let entry = entry?;
             let Some(pid) = number_of(entry.file_name().to_bytes()) else { continue };
+            has_first |= pid == FIRST;
             if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&pid) {
-                left_out += 1;
+                unseen.left_out += 1;
                 continue;
             }
-            self.look_at(&folder, pid, &mut room);
+            match self.look_at(&folder, pid, &mut room) {
+                Look::Seen | Look::Gone => {}
+                Look::Refused(Some(errno)) if is_want(errno) => return Err(errno),
+                Look::Refused(errno) => unseen.refuse(pid, errno),
+            }
         }
+        unseen.is_hiding = !has_first && is_of_kernel(&folder);
         self.known.retain(|_, process| process.look == self.look);
-        Ok(left_out)
+        Ok(unseen)
     }
 
-    fn look_at(&mut self, proc: &OwnedFd, pid: u32, room: &mut [u8; TEXT_BYTES]) {
+    /// A look was broken off: how long ago the one before was is not true of those that it has seen.
+    fn forget_times(&mut self) {
+        self.looked = None;
+        self.arrivals.pause();
+    }
+
+    /// Opens a file. If there is no descriptor left, it first closes the files that it keeps, and keeps half of them from now on.
+    fn opened(&mut self, open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+        match open() {
+            Err(Errno::MFILE | Errno::NFILE) if self.files_max > 0 => {
+                self.files_max = self.files_open.min(self.files_max) / 2;
+                self.close_files();
+                open()
+            }
+            answer => answer,
+        }
+    }
+
+    fn close_files(&mut self) {
+        self.known.values_mut().for_each(|process| process.file = None);
+        self.files_open = 0;
+    }
+
+    fn look_at(&mut self, proc: &OwnedFd, pid: u32, room: &mut [u8; TEXT_BYTES]) -> Look {
         let look = self.look;
         // A file that was opened of another process of this number has no text any more.
         let kept = self.known.get(&pid).and_then(|process| process.file.as_ref());
@@ -197,12 +300,18 @@ impl State {
         let (length, file) = match kept.filter(|length| *length > 0) {
             Some(length) => (length, None),
             None => {
-                let Ok(file) = openat(proc, format!("{pid}/stat"), READ, Mode::empty()) else { return };
-                let Ok(length) = read(&file, &mut room[..]) else { return };
-                (length, Some(file))
+                let opened = self.opened(|| openat(proc, format!("{pid}/stat"), READ, Mode::empty()));
+                let read = opened.and_then(|file| Ok((read(&file, &mut room[..])?, Some(file))));
+                match read {
+                    Ok(read) => read,
+                    Err(Errno::NOENT | Errno::SRCH | Errno::NOTDIR) => return Look::Gone,
+                    Err(errno) => return Look::Refused(Some(errno)),
+                }
             }
         };
-        let Some(stat) = process_stat(&room[..length]) else { return };
+        let Some(stat) = process_stat(&room[..length]) else {
+            return if length == 0 { Look::Gone } else { Look::Refused(None) };
+        };
         let mut process = match self.known.remove(&pid).filter(|known| known.began == stat.began) {
             Some(known) => known,
             None => {
@@ -227,16 +336,29 @@ impl State {
             process.note_io(proc, pid, room);
         }
         if let Some(file) = file {
-            process.file = (self.files_open < self.files_max).then_some(file);
+            process.file = self.may_keep(&file).then_some(file);
             self.files_open += usize::from(process.file.is_some());
         }
         self.known.insert(pid, process);
+        Look::Seen
     }
 
-    fn text(&mut self, proc: &Path, shown_max: usize, apart: Option<Nanos>, left_out: u64) -> Vec<u8> {
-        let threads: u64 = self.known.values().map(|process| process.threads).sum();
-        let mut text =
-            format!("* count={} threads={threads} left_out={left_out}", self.known.len()).into_bytes();
+    /// True if a file may stay open. The last quarter of the descriptors is for everything else: a number is the lowest that is free.
+    fn may_keep(&self, file: &OwnedFd) -> bool {
+        let number = u64::try_from(file.as_raw_fd()).unwrap_or(u64::MAX);
+        let is_within = |limit: u64| number < limit - limit / 4 && (self.files_open as u64) < limit / 2;
+        self.files_open < self.files_max && self.limit.is_none_or(is_within)
+    }
+
+    fn text(&mut self, proc: &Path, shown_max: usize, apart: Option<Nanos>, unseen: Unseen) -> Vec<u8> {
+        // Without those that were not seen, a sum of all would be too small.
+        let of_all = |sum: u64| if unseen.is_nobody() { sum.to_string() } else { UNREADABLE.to_owned() };
+        let count = match unseen.is_hiding {
+            true => UNREADABLE.to_owned(),
+            false => (self.known.len() as u64 + unseen.left_out).to_string(),
+        };
+        let threads = of_all(self.known.values().map(|process| process.threads).sum());
+        let mut text = format!("* count={count} threads={threads} left_out={}", unseen.left_out).into_bytes();
         if self.arrivals.first.is_some() {
             text.extend(format!(" short_lived={}", self.arrivals.short_lived).bytes());
         }
@@ -244,20 +366,16 @@ impl State {
             text.extend(format!(" look_period={}", apart.0 / 1_000_000).bytes());
         }
         text.push(b'\n');
-        self.states(&mut text);
-        self.places(proc, apart, &mut text);
-        self.programs(shown_max, apart, &mut text);
-        text
-    }
-
-    fn states(&self, text: &mut Vec<u8>) {
         let mut states = BTreeMap::<u8, u64>::new();
         self.known.values().for_each(|process| *states.entry(process.state).or_default() += 1);
         for (state, count) in states {
             text.extend(b"state ");
-            escape(&[state], text);
-            text.extend(format!(" in_state={count}\n").bytes());
+            escape(&[state], &mut text);
+            text.extend(format!(" in_state={}\n", of_all(count)).bytes());
         }
+        self.places(proc, apart, &mut text);
+        self.programs(shown_max, apart, &mut text);
+        text
     }
 
     /// The processes that take most. What they used is known from the second look on.
@@ -274,7 +392,7 @@ impl State {
                 text.extend(format!("{kind} {place} {word}={}", measure(process)).bytes());
                 describe("pid", pid.as_bytes(), text);
                 describe("command", shown(&process.command), text);
-                if let Some(user) = process.user(&proc.join(pid)) {
+                if let Some(user) = user_of(&proc.join(pid)) {
                     describe("user", users.name(user).as_bytes(), text);
                 }
                 text.push(b'\n');
@@ -339,19 +457,36 @@ impl Process {
         self.moved = self.io.map_or(0, |before| io.saturating_sub(before));
         self.io = Some(io);
     }
-
-    /// Its user, by the owner of its files.
-    fn user(&self, folder: &Path) -> Option<u32> {
-        match &self.file {
-            Some(file) => fstat(file).ok().map(|file| file.st_uid),
-            None => std::fs::metadata(folder).ok().map(|folder| folder.uid()),
-        }
-    }
 }
 
-/// A process may call itself nothing.
+/// What came of the look at a process.
+enum Look {
+    Seen,
+    Gone,
+    /// It is there, and its file cannot be read; without a reason, the file does not have the numbers of a process.
+    Refused(Option<Errno>),
+}
+
+/// True if khz itself lacks something: what it can open next is chance, so nothing is known of all processes.
+fn is_want(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+}
+
+/// True for a `/proc` of the kernel: a captured one need not have all processes.
+fn is_of_kernel(proc: &OwnedFd) -> bool {
+    fstatfs(proc).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
+}
+
+/// The user of a process: the owner of its folder. The files in it are root's if the process may not be dumped, whoever runs it.
+fn user_of(folder: &Path) -> Option<u32> {
+    std::fs::metadata(folder).ok().map(|folder| folder.uid())
+}
+
+/// The name of a process that calls itself nothing. It is longer than any name that a process can give itself.
+const NAMELESS: &[u8] = b"(without a name)";
+
 fn shown(command: &[u8]) -> &[u8] {
-    if command.is_empty() { b"?" } else { command }
+    if command.is_empty() { NAMELESS } else { command }
 }
 
 /// The number of a process, if this is the name of its folder.

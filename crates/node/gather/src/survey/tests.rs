@@ -1,6 +1,7 @@
 //! Surveys with made-up steps that block until the test lets them go: what is stuck is left out, and everything else goes on.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::threads::Turn;
@@ -222,6 +223,69 @@ fn switches(thread: i32) -> u64 {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::yield_now();
     }
+}
+
+/// A starter that makes no thread while it is told so, and counts how often it was asked for one meanwhile.
+fn refusing(is_refused: &Arc<AtomicBool>, asked: &Arc<AtomicU64>) -> Box<Starter> {
+    let (is_refused, asked) = (is_refused.clone(), asked.clone());
+    Box::new(move |survey, number| match is_refused.load(Ordering::Relaxed) {
+        false => worker::start(survey, number),
+        true => {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Err(Errno::AGAIN.into())
+        }
+    })
+}
+
+#[test]
+fn where_no_thread_can_be_made_what_waits_is_failed_and_never_old() {
+    let (is_refused, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let blocked = Blocked::of(&["!hangs"]);
+    let at = blocked.clone();
+    let surveyor = move |course: &mut Course<'_>| match course.subject() {
+        Subject::Clock => Ok(Ok(b"clock\n".to_vec())),
+        _ => text_of(course, &["!hangs"], &at),
+    };
+    let subjects = [Subject::FileSystems, Subject::Clock];
+    let survey = Survey::with_threads_of(refusing(&is_refused, &asked), subjects, Box::new(surveyor));
+    let mut surveys = surveys(&survey);
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    // The only thread hangs, and the kernel makes no other.
+    is_refused.store(true, Ordering::Relaxed);
+    until(&mut surveys, Subject::Clock, Err(Errno::TIMEDOUT));
+    until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
+    // Also those that are wanted from now on: none becomes what it was.
+    let mut text = SurveyText::new(&survey, Subject::Clock);
+    for _ in 0..100 {
+        surveys.look(crate::clock::boot());
+        assert_eq!(text.read(&mut Vec::new()), Err(Errno::TIMEDOUT));
+    }
+    assert!(asked.load(Ordering::Relaxed) > 0);
+    is_refused.store(false, Ordering::Relaxed);
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    blocked.release(&["!hangs"]);
+    until(&mut surveys, Subject::FileSystems, Ok("!hangs\n"));
+}
+
+#[test]
+fn where_no_thread_can_be_made_from_the_start_nothing_is_waited_for_longer_than_for_a_step() {
+    let (is_refused, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let survey = Survey::with_threads_of(
+        refusing(&is_refused, &asked),
+        [Subject::Clock],
+        Box::new(|_: &mut Course<'_>| Ok(Ok(Vec::new()))),
+    );
+    survey.ask(Subject::Clock);
+    survey.wait_and_give_up(SOON, Nanos::from_secs(60));
+    assert!(!survey.is_busy());
+    assert_eq!(SurveyText::new(&survey, Subject::Clock).read(&mut Vec::new()), Err(Errno::TIMEDOUT));
+    // The kernel is asked again after a while, not at each tick of the gather thread.
+    let (now, before) = (crate::clock::boot(), asked.load(Ordering::Relaxed));
+    for tick in 0..200 {
+        survey.ask(Subject::Clock);
+        survey.look_for_stuck(Nanos(now.0 + tick * 1_000), SOON);
+    }
+    assert!(asked.load(Ordering::Relaxed) <= before + 200 && !survey.is_busy());
 }
 
 #[test]

@@ -8,6 +8,9 @@ use khz_model::Nanos;
 
 use super::{SURVEYS_STUCK_MAX, SURVEYS_STUCK_OF_SUBJECT_END, SURVEYS_STUCK_OF_SUBJECT_MAX};
 
+/// If no thread can be made, the kernel is asked again after this time: asking costs some microseconds, and the gather thread asks.
+const RETRY: Nanos = Nanos::from_millis(200);
+
 /// The file that a thread is reading, for people; empty: it has not said so.
 pub(super) type Place = Arc<Mutex<Vec<u8>>>;
 
@@ -38,6 +41,16 @@ pub(super) struct Threads {
     latest: usize,
     at_work: Vec<Thread>,
     rounds: Vec<Round>,
+    /// While no thread can be made for what is wanted.
+    without_thread: Option<WithoutThread>,
+}
+
+/// The kernel makes no thread.
+#[derive(Clone, Copy)]
+struct WithoutThread {
+    since: Nanos,
+    /// When it was tried last.
+    tried: Nanos,
 }
 
 /// A thread that has a subject.
@@ -77,7 +90,15 @@ impl Threads {
     /// None, for this number of subjects.
     pub fn of(subjects: usize) -> Self {
         let rounds = (0..subjects).map(|_| Round::default()).collect();
-        Threads { wanted: 0, taker: None, next: 0, latest: 0, at_work: Vec::new(), rounds }
+        Threads {
+            wanted: 0,
+            taker: None,
+            next: 0,
+            latest: 0,
+            at_work: Vec::new(),
+            rounds,
+            without_thread: None,
+        }
     }
 
     /// Wants surveys of these subjects, unless too many threads are stuck at one.
@@ -121,9 +142,14 @@ impl Threads {
         self.wanted != 0 || self.at_work.iter().any(|thread| thread.part != Part::Stuck)
     }
 
-    /// The number of a thread that is to be started; `None`: there is one that takes subjects, or there are too many.
-    pub fn next_thread(&mut self) -> Option<u64> {
-        if self.taker.is_some() || self.at_work.len() >= SURVEYS_STUCK_MAX {
+    /// The number of a thread that is to be started; `None`: there is one that takes subjects, or there are too many, or none could be
+    /// made a moment ago.
+    pub fn next_thread(&mut self, now: Nanos) -> Option<u64> {
+        let is_soon = |none: WithoutThread| now.since(none.tried) < RETRY;
+        if self.taker.is_some()
+            || self.at_work.len() >= SURVEYS_STUCK_MAX
+            || self.without_thread.is_some_and(is_soon)
+        {
             return None;
         }
         self.next += 1;
@@ -139,6 +165,27 @@ impl Threads {
         }
     }
 
+    /// This thread could not be made. Returns `true` if the one before could.
+    pub fn has_failed(&mut self, number: u64, now: Nanos) -> bool {
+        self.has_left(number);
+        let before = self.without_thread;
+        let since = before.map_or(now, |before| before.since);
+        self.without_thread = Some(WithoutThread { since, tried: now });
+        before.is_none()
+    }
+
+    /// A thread was made, or one that was slow takes subjects again. Returns `true` if none could be made before.
+    pub fn has_begun(&mut self) -> bool {
+        self.without_thread.take().is_some()
+    }
+
+    /// The subjects that wait because no thread could be made for this long, a bit each.
+    pub fn waiting_in_vain(&self, now: Nanos, stuck_after: Nanos) -> u64 {
+        let is_long = self.taker.is_none()
+            && self.without_thread.is_some_and(|none| now.since(none.since) >= stuck_after);
+        if is_long { self.free() } else { 0 }
+    }
+
     /// A subject for this thread; `Err`: there is none and will be none, since another thread takes them.
     pub fn take(&mut self, number: u64, place: &Place) -> Result<Option<usize>, ()> {
         if *self.taker.get_or_insert(number) != number {
@@ -150,6 +197,7 @@ impl Threads {
         let Some(index) = turns.find(|index| free & 1 << index != 0) else { return Ok(None) };
         self.latest = index;
         self.wanted &= !(1 << index);
+        self.without_thread = None;
         self.at_work.push(Thread {
             number,
             index,
@@ -285,10 +333,13 @@ impl Threads {
         Some(index)
     }
 
-    /// When the oldest step began whose thread is not known to be stuck; 0: there is none.
+    /// When the oldest step began whose thread is not known to be stuck, or since when what is wanted waits for a thread; 0: there is
+    /// neither.
     pub fn oldest_step(&self) -> u64 {
         let is_waited_for = |thread: &&Thread| thread.part != Part::Stuck && thread.since.0 != 0;
-        self.at_work.iter().filter(is_waited_for).map(|thread| thread.since.0).min().unwrap_or(0)
+        let steps = self.at_work.iter().filter(is_waited_for).map(|thread| thread.since.0);
+        let waits = self.without_thread.filter(|_| self.has_work()).map(|none| none.since.0);
+        steps.chain(waits).min().unwrap_or(0)
     }
 
     /// The thread that is stuck at this step of a subject.

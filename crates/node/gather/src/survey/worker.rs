@@ -42,7 +42,7 @@ fn run(survey: &Survey, number: u64) {
             survey.costs[index].store(cost.0, Ordering::Relaxed);
             state.answers[index] = Some(answer);
             state.left_out[index] = course.left_out;
-            state.problems[index] = course.problem;
+            state.problems[index] = course.into_problem();
             survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
             survey.versions[index].fetch_add(1, Ordering::Release);
             survey.counts.surveys.fetch_add(1, Ordering::Relaxed);

@@ -142,14 +142,18 @@ fn a_number_that_another_process_has_now_is_another_process() {
     let looks = Seen::at(&proc.0);
     let parser = looks.look();
     assert_eq!(
-        (number(&parser, "processes.count", None), number(&parser, "processes.threads", None)),
-        (Some(1), Some(2))
+        (number(&parser, "processes.count", None), number(&parser, "processes.left_out", None)),
+        (Some(2), Some(1)),
+        "the broken one is there, the one without a file is not"
     );
+    assert_eq!(get(&parser, "processes.threads", None), Some(UNKNOWN));
     assert_eq!(
         get(&parser, "processes.short_lived", None),
         Some(Reading::Absent(khz_model::Absence::NoField))
     );
     assert_eq!(place_of(&parser, "process.largest", 7), Some(("1".to_owned(), "one".to_owned())));
+    fs::remove_dir_all(proc.0.join("proc/8")).unwrap();
+    assert_eq!(number(&looks.look(), "processes.threads", None), Some(2));
     // The open file still has the first process, as the kernel's would not: it is closed by making the folder anew.
     fs::remove_dir_all(proc.0.join("proc/7")).unwrap();
     looks.text().unwrap_err();
@@ -161,6 +165,101 @@ fn a_number_that_another_process_has_now_is_another_process() {
         Some(0),
         "what it used before is not of this time"
     );
+}
+
+const UNKNOWN: Reading = Reading::Failed(khz_model::Fault::Unreadable);
+
+#[test]
+fn a_process_whose_file_is_refused_is_there_and_sums_without_it_are_unknown() {
+    let proc = Proc::new("refused");
+    proc.process(7, "one", 100, 50, 10);
+    // A pipe without a writer has no text to give, as a file that may not be read.
+    fs::create_dir_all(proc.0.join("proc/8")).unwrap();
+    std::os::unix::net::UnixListener::bind(proc.0.join("proc/8/stat")).unwrap();
+    let looks = Seen::at(&proc.0);
+    let parser = looks.look();
+    assert_eq!(number(&parser, "processes.count", None), Some(2));
+    assert_eq!(number(&parser, "processes.left_out", None), Some(1));
+    for (metric, instance) in [("processes.threads", None), ("processes.in_state", Some("S"))] {
+        assert_eq!(get(&parser, metric, instance), Some(UNKNOWN), "{metric}");
+    }
+    assert_eq!(number(&parser, "program.processes", Some("one")), Some(1), "what is seen has its numbers");
+    let mut text = crate::survey::SurveyText::new(&looks.0.survey, Subject::Processes);
+    text.read(&mut Vec::new()).unwrap();
+    let problem = text.problem().unwrap().to_owned();
+    assert!(
+        problem.contains("/proc/PID/stat of some processes: ") && problem.contains("left_out"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn hidden_processes_and_refused_ones_have_a_sentence_each_without_a_number() {
+    let of = |unseen: Unseen| unseen.problem(Path::new("/proc"));
+    assert_eq!(of(Unseen::default()), None);
+    assert_eq!(of(Unseen { left_out: 3, ..Unseen::default() }), None, "the limit has its own number");
+    let hiding = of(Unseen { is_hiding: true, ..Unseen::default() }).unwrap();
+    assert!(hiding.starts_with("/proc is mounted with hidepid: "), "{hiding}");
+    let refused = |errno| of(Unseen { left_out: 1, refused: Some((7, errno)), is_hiding: false }).unwrap();
+    for errno in [Errno::PERM, Errno::ACCESS] {
+        assert!(refused(Some(errno)).contains("most likely /proc is mounted with hidepid"));
+    }
+    assert!(!refused(Some(Errno::IO)).contains("hidepid") && !refused(None).contains("hidepid"));
+    assert!([Errno::MFILE, Errno::NFILE, Errno::NOMEM].into_iter().all(is_want) && !is_want(Errno::ACCESS));
+}
+
+/// Lists this user's descriptors: the last of them are taken while a test holds these.
+fn looks_with(state: &mut State, proc: &Path) -> Result<Unseen, Errno> {
+    state.look_at_all(&proc.join("proc"))
+}
+
+#[test]
+fn without_descriptors_kept_files_are_given_back_and_the_look_is_broken_off_rather_than_wrong() {
+    let proc = Proc::new("descriptors");
+    (1..=20).for_each(|pid| proc.process(pid, "one", 100, 50, 10));
+    let processes = Processes::new(&proc.0, 5);
+    let mut state = processes.state.lock().unwrap();
+    assert_eq!(looks_with(&mut state, &proc.0), Ok(Unseen::default()));
+    assert_eq!(state.known.values().filter(|process| process.file.is_some()).count(), 20);
+    let tried = std::cell::Cell::new(0);
+    let full = || {
+        tried.set(tried.get() + 1);
+        match tried.get() {
+            1 => Err(Errno::MFILE),
+            _ => open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()),
+        }
+    };
+    assert!(state.opened(full).is_ok(), "what was kept makes room");
+    assert!(state.known.values().all(|process| process.file.is_none()));
+    assert_eq!(state.files_max, 10);
+    assert_eq!(state.opened(|| Err(Errno::MFILE)).unwrap_err(), Errno::MFILE);
+    assert_eq!(looks_with(&mut state, &proc.0), Ok(Unseen::default()), "it goes on with fewer");
+    state.forget_times();
+    assert_eq!((state.looked, state.arrivals.first), (None, None));
+}
+
+#[test]
+fn the_user_is_the_owner_of_the_folder_whoever_has_the_files() {
+    if !rustix::process::geteuid().is_root() {
+        return khz_skip::skip("giving files to other users: this is not root".to_owned());
+    }
+    let proc = Proc::new("users");
+    proc.process(7, "one", 100, 50, 10);
+    std::os::unix::fs::chown(proc.0.join("proc/7"), Some(4_294_967_000), None).unwrap();
+    let parser = Seen::at(&proc.0).look();
+    let labels = get(&parser, "process.largest", Some("1")).unwrap().labels().unwrap();
+    assert_eq!(labels.get("user"), Some("4294967000"), "the file in it is root's");
+}
+
+#[test]
+fn a_process_without_a_name_is_a_program_that_nobody_else_can_be() {
+    assert!(NAMELESS.len() > 15, "the kernel cuts a name after fifteen bytes");
+    let proc = Proc::new("nameless");
+    proc.process(7, "", 100, 50, 10);
+    proc.process(8, "?", 100, 50, 20);
+    let parser = Seen::at(&proc.0).look();
+    let processes = |name: &str| number(&parser, "program.processes", Some(name));
+    assert_eq!((processes("(without a name)"), processes("?")), (Some(1), Some(1)));
 }
 
 #[test]

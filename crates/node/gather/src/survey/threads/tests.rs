@@ -53,7 +53,7 @@ fn name(step: usize) -> Step {
 impl World {
     fn start(&mut self, threads: &mut Threads) {
         if threads.has_work()
-            && let Some(number) = threads.next_thread()
+            && let Some(number) = threads.next_thread(Nanos(self.now))
         {
             self.hands.push(Hand { number, place: Place::default(), course: None });
         }

@@ -94,7 +94,7 @@ impl Leaves {
                 NEW_SERIES_TIME.0 / Nanos::SECOND.0
             ),
         };
-        course.note(|| Some(problem));
+        course.note_of_all(problem);
     }
 
     /// True if there is a line of this folder.

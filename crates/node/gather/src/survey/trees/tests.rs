@@ -579,3 +579,62 @@ fn a_number_is_shown_whole_or_not_at_all_wherever_its_digits_stand() {
         }
     }
 }
+
+fn described(path: &str) -> &'static KernelFile {
+    let source = khz_parse::own_source::OwnSource {
+        name: "mine".into(),
+        path: path.into(),
+        line: None,
+        kind: khz_model::Kind::Gauge,
+        unit: khz_model::Unit::Count,
+        places: 0,
+        help: String::new(),
+    };
+    source.make().unwrap()
+}
+
+#[test]
+fn each_file_that_has_no_number_is_named_with_its_reason() {
+    let root = MadeUp::new("own-problems");
+    root.write("room/a/v", "x\n");
+    root.write("room/b/v", "99999999999999999999999\n");
+    root.write("room/c/v/in", "");
+    root.write("room/d/v", "");
+    root.write("room/e/v", "7\n");
+    let looks = Looks::of_own(&root, described("/room/*/v"));
+    let problem_now = || {
+        looks.bytes().unwrap();
+        let mut text = SurveyText::new(&looks.survey, Subject::Tree("mine"));
+        text.read(&mut Vec::new()).unwrap();
+        text.problem().unwrap_or_default().to_owned()
+    };
+    let problem = problem_now();
+    for (file, why) in [
+        ("a", "what is in it is no number"),
+        ("b", "its number is beyond 64 bits"),
+        ("c", "it is a folder"),
+        ("d", "there is nothing in it"),
+    ] {
+        assert!(problem.contains(&format!("/room/{file}/v: {why}")), "{problem}");
+    }
+    assert!(!problem.contains("/room/e/"), "{problem}");
+    for number in 0..30 {
+        root.write(&format!("room/z{number}/v"), "x\n");
+    }
+    let problem = problem_now();
+    assert!(problem.ends_with("; and 18 more"), "{problem}");
+}
+
+#[test]
+fn a_described_file_without_instances_has_a_series_before_it_is_there() {
+    let root = MadeUp::new("own-absent");
+    let file = described("/room/v");
+    let mut parser = Parser::new(file);
+    parser.lose(Reading::Absent(Absence::NoSource));
+    assert_eq!(readings(&parser), [("own.mine".to_owned(), Reading::Absent(Absence::NoSource))]);
+    root.write("room/other", "1\n");
+    let looks = Looks::of_own(&root, file);
+    assert_eq!(readings(&looks.parse(file)), [("own.mine".to_owned(), Reading::Absent(Absence::NoSource))]);
+    root.write("room/v", "7\n");
+    assert_eq!(readings(&looks.parse(file)), [("own.mine".to_owned(), Reading::Present(7))]);
+}

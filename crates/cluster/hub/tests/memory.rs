@@ -196,11 +196,20 @@ fn a_damaged_roster_and_a_place_that_cannot_be_used_do_not_keep_a_hub_from_start
     assert!(other.contains("another hub") && other.contains("--state-dir"), "{other}");
     let nowhere = RosterKeeper::start(hub.cluster.clone(), Path::new("/proc/khz")).unwrap_err().to_string();
     assert!(nowhere.starts_with("cannot make /proc/khz: "), "{nowhere}");
-    // The place vanishes under a running hub: it goes on, and says what it could not do.
+    // The place vanishes under a running hub: it is made again, with all that the hub knows.
     std::fs::remove_dir_all(&place).unwrap();
     let _n3 = hub.join("n3");
+    let has_n3 = || std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\"n3\""));
+    until("the roster is written again", has_n3);
+    // If it cannot be made again, the hub goes on, and says what it could not do.
+    let kept = place.with_extension("kept");
+    std::fs::rename(&place, &kept).unwrap();
+    std::fs::write(&place, "").unwrap();
+    let _n4 = hub.join("n4");
     until("the failure is counted", || hub.own("khz.hub.roster_failures") > 0);
-    assert_eq!(hub.states(), "n1 down, n3 up");
+    assert_eq!(hub.states(), "n1 down, n3 up, n4 up");
+    std::fs::remove_file(&place).unwrap();
+    std::fs::remove_dir_all(&kept).unwrap();
 }
 
 #[test]

@@ -8,8 +8,8 @@ import { Track } from "./track.js";
 const SHARE_WINDOW_SECONDS = 0.1;
 /** Each reading is a whole number of ticks, so between two readings up to one more or one less may have passed. */
 const TICK_SECONDS = 0.01;
-/** The counters that the kernel counts so. */
-const isInTicks = (name) => name.startsWith("cpu.");
+/** Of a counter: that of the kernel where it counts in ticks, else none. */
+const tickOf = (name) => (name.startsWith("cpu.") ? TICK_SECONDS : 0);
 
 /** Lets `0.0999999` count as the whole window it is: rows are aligned to the microsecond, doubles are not. */
 const SLACK_SECONDS = 0.002;
@@ -84,6 +84,7 @@ export class Rate {
     this.names = [name];
     this.instance = instance;
     this.window = window;
+    this.tick = tickOf(name);
     this.track = make();
     this.tracks = [this.track];
     this.column = -1;
@@ -115,7 +116,7 @@ export class Rate {
       this.time = table.time;
     } else if (seconds > 0 && seconds >= this.window - SLACK_SECONDS) {
       const rate = (value - this.value) / seconds;
-      this.track.push(table.time, rate, rate, rate, isInTicks(this.name) ? TICK_SECONDS / seconds : 0);
+      this.track.push(table.time, rate, rate, rate, this.tick / seconds);
       this.value = value;
       this.time = table.time;
     }

@@ -92,7 +92,7 @@ export class NodeNumbers {
     const back = (isPast ? now : to) - time;
     const ago = isPast && back >= LONG_SECONDS ? `−${spanText(back)}` : `−${back.toFixed(span <= 10 ? 2 : 1)} s`;
     const lines = before ? panel.describeBefore(value, before) : [];
-    const open = [...panel.describeRanges(range), ...panel.describeMargins(margin)];
+    const open = panel.describeOpen({ range, margin });
     return [[words, clock, ago].filter((part) => part).join(" · "), ...open, ...lines].join("\n");
   }
 }

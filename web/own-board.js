@@ -240,7 +240,7 @@ export class BoardView {
     const { range, margin, value } = own.reader(this.pointed, false);
     const { from, to } = this.time.shown;
     const words = own.panel.describeAt(value, this.pointer.height);
-    return [[words, exactText(this.pointed, to - from, this.now)].filter((part) => part).join(" · "), ...own.panel.describeRanges(range), ...own.panel.describeMargins(margin)].join("\n");
+    return [[words, exactText(this.pointed, to - from, this.now)].filter((part) => part).join(" · "), ...own.panel.describeOpen({ range, margin })].join("\n");
   }
 
   /** Adds a panel that was chosen elsewhere. */

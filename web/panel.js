@@ -113,6 +113,11 @@ export class Panel {
     return `${s.label} ${s.format(value(s.track, true))}`;
   }
 
+  /** What the numbers at the pointer leave open: the range of each, and the greatest margin. */
+  describeOpen({ range, margin }) {
+    return [...this.describeRanges(range), ...this.describeMargins(margin)];
+  }
+
   /** From lowest to highest, for each series of which one place of the picture has several values: range(track) is [low, high] or null. */
   describeRanges(range) {
     if (this.heat) return [];

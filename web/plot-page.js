@@ -117,11 +117,12 @@ class PlotPage {
 
   /** What is compared is drawn to one scale: a panel of each axis reaches as high as the highest of them. */
   shareScales() {
-    for (const panel of this.panels) {
-      const same = this.panels.filter(({ ofAxis }) => ofAxis === panel.ofAxis);
-      const tracks = same.flatMap(({ shownTracks }) => [...shownTracks.values()]);
-      panel.picture.scale.least = Math.max(0, ...tracks.map((track) => Math.max(track.extent(1), track.extent(-1))));
+    const highest = new Map();
+    for (const { ofAxis, shownTracks } of this.panels) {
+      const extents = [...shownTracks.values()].map((track) => Math.max(track.extent(1), track.extent(-1)));
+      highest.set(ofAxis, Math.max(highest.get(ofAxis) ?? 0, ...extents));
     }
+    for (const { ofAxis, picture } of this.panels) picture.scale.least = highest.get(ofAxis);
   }
 
   /** The numbers at the pointer, else the means of the window. */
@@ -136,7 +137,7 @@ class PlotPage {
       panel.write(value);
       panel.describe(value);
       const range = (samples) => (isPointed ? (of(samples)?.rangeAt(time) ?? null) : null);
-      this.pointer.mark(panel, () => [exactText(time, to - from, this.whole.to), ...panel.describeRanges(range)].join("\n"));
+      this.pointer.mark(panel, () => [exactText(time, to - from, this.whole.to), ...panel.describeOpen({ range })].join("\n"));
     }
   }
 

@@ -224,8 +224,7 @@ impl Intake {
                     let stamp = open.decoder.stamp();
                     if !self.elsewhere.has(stamp) {
                         sink.row(open.decoder.next_row() - 1, &open.decoder);
-                        self.span =
-                            Some(self.span.map_or(Span::of(stamp), |span| span.with(Span::of(stamp))));
+                        widen(&mut self.span, Span::of(stamp));
                     }
                 }
                 Ok(Step::Incomplete) => return Ok(()),
@@ -270,7 +269,7 @@ impl Intake {
     fn whole_past(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
         for bytes in self.news(bytes, sink)? {
             if let Some(span) = span_of(&bytes) {
-                self.span = Some(self.span.map_or(span, |known| known.with(span)));
+                widen(&mut self.span, span);
             }
             sink.past(&bytes);
         }
@@ -379,6 +378,11 @@ impl Intake {
         self.open = None;
         self.past = Vec::new();
     }
+}
+
+/// The rows of `more` belong to `span`, too.
+fn widen(span: &mut Option<Span>, more: Span) {
+    *span = Some(span.map_or(more, |known| known.with(more)));
 }
 
 #[cfg(test)]

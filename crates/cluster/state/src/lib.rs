@@ -1,6 +1,5 @@
 //! A small file of a state directory, `NAME.jsonl`: the roster of a hub, its channels. One process writes it, and it is replaced
 //! as a whole: at every moment it has the old text or the new one, even if the machine stops. Does not know what is in it.
-
 //!
 //! [`NamedFile`] is a file that keeps its name whatever somebody does to its directory. [`Tended`] is looked at by one thread.
 
@@ -13,7 +12,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use named::NamedFile;
@@ -74,8 +73,7 @@ impl StateFile {
         let lock = Some(locked(directory, name)?);
         let held = Mutex::new(Held { lock, ..Held::default() });
         let inner = Arc::new(Inner { directory: directory.to_owned(), name: name.into(), held });
-        let tended: Weak<dyn Tended> = Arc::downgrade(&(inner.clone() as Arc<dyn Tended>));
-        tend(tended);
+        tend(&inner);
         Ok(StateFile(inner))
     }
 

@@ -22,7 +22,8 @@ struct Watch {
 static WATCH: Mutex<Watch> = Mutex::new(Watch { all: Vec::new(), has_thread: false });
 
 /// Looks for the files of this one from now on, until it is dropped.
-pub fn tend(one: Weak<dyn Tended>) {
+pub fn tend<T: Tended + 'static>(one: &Arc<T>) {
+    let one: Weak<T> = Arc::downgrade(one);
     let mut watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
     watch.all.push(one);
     if !watch.has_thread {

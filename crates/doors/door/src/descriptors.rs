@@ -20,9 +20,9 @@ pub fn raise_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// True if so many files are open, this one among them, that only the last descriptors are free.
-pub(crate) fn is_scarce(file: &impl AsFd) -> bool {
-    getrlimit(Resource::Nofile).current.is_some_and(|limit| open_files(file) > first_reserved(limit))
+/// True if only the last descriptors are free. `newest` is the file that was opened last.
+pub(crate) fn is_scarce(newest: &impl AsFd) -> bool {
+    getrlimit(Resource::Nofile).current.is_some_and(|limit| open_files(newest) > first_reserved(limit))
 }
 
 /// The number of open files: since Linux 6.2, the size of their folder. Before, the number of the newest one is the best guess, since

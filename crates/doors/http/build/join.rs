@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 pub type Files = BTreeMap<String, String>;
 
 /// Joins `sources` (names without `.js`) as `parts` say. Each module that is in a part has a file, too, which only takes it from there:
-/// whoever imports a module by its own name gets the same one.
+/// an import of a module by its own name gets the same one.
 pub fn join(sources: &Files, parts: &[(&str, &[&str])]) -> Result<Files, String> {
     let page = Page::read(sources, parts)?;
     let mut files = Files::new();

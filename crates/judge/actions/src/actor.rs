@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_notify::Alert;
-use khz_state::{Tended, tend};
+use khz_state::tend;
 
 use crate::counts::Counts;
 use crate::desk::Turn;
@@ -90,8 +90,7 @@ impl Actor {
             booster,
             is_over: AtomicBool::new(false),
         });
-        let tended: Weak<dyn Tended> = Arc::downgrade(&(shared.clone() as Arc<dyn Tended>));
-        tend(tended);
+        tend(&shared);
         let mut actor = Actor { shared, threads: Vec::new(), unknown: Arc::default() };
         for (at, action) in actor.shared.settings.actions.iter().enumerate() {
             let shared = actor.shared.clone();

@@ -185,7 +185,7 @@ impl Evaluator {
         changed
     }
 
-    /// What a rule had, and what was forgotten at this time since it gave too many alerts, is over: people are told so.
+    /// What a rule had, and what was forgotten at this time since it gave too many alerts, is over: people hear so.
     fn part_with_forgotten(&mut self, rule: usize, now: i64) {
         let forgotten = self.rules[rule].alerts.take_forgotten();
         let expr = &self.group.rules[rule].expr;

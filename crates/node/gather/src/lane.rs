@@ -420,7 +420,7 @@ impl Lane {
         Needs { beside: parts, ..Needs::default() }
     }
 
-    /// Gives it its share: its ring keeps so many bytes, and it may take `room` for further slots.
+    /// Gives it its share: its ring keeps `ring` bytes, and it may take `room` bytes for further slots.
     pub fn set_share(&mut self, ring: u64, room: u64, sources: &[Source]) {
         let Some(share) = &mut self.share else { return };
         let has_more = room > share.room;

@@ -158,7 +158,7 @@ impl PastColumns {
     }
 }
 
-/// What a reader holds of a lane with this number of slots, of which it wants so many: of each slot value, state, and whether it has
+/// What a reader holds of a lane with this number of slots, of which it wants `selected`: of each slot value, state, and whether it has
 /// changed, with room that lists keep (28); of each that it wants the slot, and the series if the lane has others, too.
 fn bytes_of(slots: usize, selected: usize) -> u64 {
     let each = if selected < slots { 4 + 24 } else { 4 };

@@ -274,7 +274,7 @@ impl World {
 #[derive(Clone, Copy, Debug)]
 struct Row {
     made: Made,
-    /// It is one row of so many.
+    /// One row in this many is such a row.
     every: u64,
     number: u64,
 }

@@ -151,7 +151,7 @@ pub(super) fn with_exponent(digits: &str, exponent: i32) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// A double has no more places behind its point; further ones are zero.
+/// A double has at most this many digits after its point; further ones are zero.
 pub(super) const PLACES_MAX: usize = 1_100;
 
 /// `%.Ng`: N digits, without zeros at the end.

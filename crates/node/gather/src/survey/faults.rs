@@ -396,11 +396,25 @@ impl Filesystem for Faulty {
 }
 
 /// Answers what is held, whatever becomes of the test: a mount whose questions are not answered cannot be taken away.
-struct Release(Faulty);
+struct Mounted {
+    faulty: Faulty,
+    /// Taken away after the answers.
+    _session: fuser::BackgroundSession,
+}
 
-impl Drop for Release {
+impl Mounted {
+    fn at(place: &Path, faulty: &Faulty) -> std::io::Result<Mounted> {
+        fs::create_dir_all(place).unwrap();
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::RO];
+        let session = fuser::spawn_mount(faulty.clone(), place, &config)?;
+        Ok(Mounted { faulty: faulty.clone(), _session: session })
+    }
+}
+
+impl Drop for Mounted {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.faulty.set(false);
     }
 }
 
@@ -408,15 +422,11 @@ impl Drop for Release {
 fn a_probe_and_an_agent_that_waits_show_what_hangs_beside_what_does_not() {
     let root = MadeUp::new("fault-probe");
     let place = root.join("faults");
-    fs::create_dir_all(&place).unwrap();
     let faulty = Faulty::default();
-    let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::RO];
-    let mount = match fuser::spawn_mount(faulty.clone(), &place, &config) {
-        Ok(mount) => mount,
+    let mounted = match Mounted::at(&place, &faulty) {
+        Ok(mounted) => mounted,
         Err(error) => return khz_skip::skip(format!("a FUSE file system, as root: {error}")),
     };
-    let release = Release(faulty.clone());
     for name in ["hangs", "hangs_too"] {
         fs::create_dir_all(root.join(format!("{ROOM}/{name}"))).unwrap();
         symlink(place.join(name), root.join(format!("{ROOM}/{name}/temp"))).unwrap();
@@ -466,8 +476,7 @@ fn a_probe_and_an_agent_that_waits_show_what_hangs_beside_what_does_not() {
     ];
     assert_eq!(readings, expected);
     agent.stop();
-    drop(release);
-    drop(mount);
+    drop(mounted);
 }
 
 #[test]
@@ -475,15 +484,11 @@ fn what_reading_a_file_says_becomes_of_its_series_and_one_that_hangs_delays_no_o
     let root = MadeUp::new("fault-answers");
     with_kinds(&root, &ANSWERS);
     let place = root.join("faults");
-    fs::create_dir_all(&place).unwrap();
     let faulty = Faulty::default();
-    let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::RO];
-    let mount = match fuser::spawn_mount(faulty.clone(), &place, &config) {
-        Ok(mount) => mount,
+    let mounted = match Mounted::at(&place, &faulty) {
+        Ok(mounted) => mounted,
         Err(error) => return khz_skip::skip(format!("a FUSE file system, as root: {error}")),
     };
-    let release = Release(faulty.clone());
     for (number, Way { name, .. }) in ANSWERS.iter().enumerate() {
         for (path, end) in files(number, name).into_iter().zip(["", "", ".prom"]) {
             fs::create_dir_all(root.join(&path).parent().unwrap()).unwrap();
@@ -510,7 +515,7 @@ fn what_reading_a_file_says_becomes_of_its_series_and_one_that_hangs_delays_no_o
     );
     faulty.set(false);
     watched.until("when all is well again", &expected(&ANSWERS, false));
-    drop(release);
+    faulty.set(false);
     watched.end();
-    drop(mount);
+    drop(mounted);
 }

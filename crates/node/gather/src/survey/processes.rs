@@ -477,7 +477,7 @@ fn is_of_kernel(proc: &OwnedFd) -> bool {
     fstatfs(proc).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-/// The user of a process: the owner of its folder. The files in it are root's if the process may not be dumped, whoever runs it.
+/// The user of a process: the owner of its folder. The files in it are root's if the process may not be dumped, even if another user runs it.
 fn user_of(folder: &Path) -> Option<u32> {
     std::fs::metadata(folder).ok().map(|folder| folder.uid())
 }

@@ -257,9 +257,22 @@ mod tests {
                 assert!(matches!(AllowList::new([one.as_str()]), Err(AllowError::Never(_))), "{one}");
             }
         }
-        for path in
-            ["kcore", "kpageflags", "iomem", "ioports", "vmallocinfo", "modules", "kmsg", "lockdep_chains"]
-        {
+        for path in [
+            "kcore",
+            "kpagecount",
+            "kpageflags",
+            "vmcore",
+            "keys",
+            "key-users",
+            "kallsyms",
+            "iomem",
+            "ioports",
+            "vmallocinfo",
+            "modules",
+            "kmsg",
+            "lockdep_chains",
+            "sysrq-trigger",
+        ] {
             assert!(!list.allows(path), "{path}");
         }
         for path in ["cmdline", "net/tcp", "slabinfo", "config.gz", "buddyinfo", "zoneinfo", "crypto"] {

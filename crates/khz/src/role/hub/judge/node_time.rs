@@ -1,11 +1,11 @@
 //! When a node gathered its rows, on the clock by which rules are judged. It goes by the clock of the node that nobody sets, so that a
-//! node's wall clock, however wrong it is and whoever sets it, changes no alert. It knows no rules.
+//! node's wall clock, however wrong it is, changes no alert. It knows no rules.
 
 use khz_model::Nanos;
 
 use super::clock::Now;
 
-/// If all rows of so long (ms), and at least so many of them...
+/// If all rows of this time (ms), and at least [`WINDOW_ROWS`] of them...
 const WINDOW: i64 = 120_000;
 const WINDOW_ROWS: u32 = 3;
 /// ...came later than expected by more than this (ms), the clocks of the two machines have drifted apart, or one of them was halted.
@@ -26,7 +26,7 @@ pub(super) struct NodeTime {
 }
 
 impl NodeTime {
-    /// A row that was gathered at `boot` has come, with no later one behind it.
+    /// The newest of the rows that have come was gathered at `boot`.
     pub fn hear(&mut self, boot: Nanos, now: Now) {
         let boot = millis(boot);
         if self.newest.is_some_and(|newest| boot.saturating_add(REBOOT) < newest) {

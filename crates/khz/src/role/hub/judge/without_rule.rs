@@ -1,4 +1,4 @@
-//! Alerts whose rule was removed or changed, or gave more than its limit: people are told at once that they are resolved. They are mentioned again while others
+//! Alerts whose rule was removed or changed, or gave more than its limit: people hear at once that they are resolved. They are mentioned again while others
 //! that were resolved are, since a restart of the hub may have come in between.
 
 use std::collections::BTreeSet;

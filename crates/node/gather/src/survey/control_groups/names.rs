@@ -125,10 +125,10 @@ impl Names {
         };
         let id = number.clone().unwrap_or_else(|| (*job).to_owned());
         let job = format!("{begin}/job_{id}");
-        let (is_resolved, by_id) = (number.is_some(), String::new);
+        let is_resolved = number.is_some();
         let named = |name, kind, has_parts| Named {
             name,
-            by_id: by_id(),
+            by_id: String::new(),
             kind,
             id: id.clone(),
             is_resolved,

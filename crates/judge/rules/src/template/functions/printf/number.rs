@@ -4,7 +4,7 @@ use super::text::{padded, quoted_letter};
 use super::verb::Flags;
 use crate::template::value::{PLACES_MAX, float, significant, with_exponent};
 
-/// Digits of a double behind its first bit.
+/// Bits of a double after its first one.
 const FRACTION_BITS: u32 = 52;
 
 /// A sign that is wanted, or needed.
@@ -76,7 +76,7 @@ fn mantissa(size: f64) -> String {
     format!("{digits}p{:+}", exponent - FRACTION_BITS.cast_signed())
 }
 
-/// `%x`: digits to the base of 16, all or so many behind the point, with the exponent of 2.
+/// `%x`: digits to the base of 16, with the exponent of 2; `precision` is their number after the point, `None` means all.
 fn hexadecimal(size: f64, precision: Option<usize>) -> String {
     let (mut digits, mut exponent) = parts(size);
     if digits == 0 {
@@ -113,7 +113,7 @@ fn hexadecimal(size: f64, precision: Option<usize>) -> String {
     format!("0x{first}{point}{fraction}p{sign}{:02}", exponent.abs())
 }
 
-/// So many places behind the point. Rust formats no more than some ten thousand, and behind [`PLACES_MAX`] all are zero.
+/// With `places` digits after the point. Rust formats at most some ten thousand, and after [`PLACES_MAX`] all are zero.
 fn fixed(size: f64, places: usize) -> String {
     let text = format!("{size:.*}", places.min(PLACES_MAX));
     text + &"0".repeat(places.saturating_sub(PLACES_MAX))
@@ -126,7 +126,7 @@ fn exponential(size: f64, places: usize) -> String {
     with_exponent(&digits, exponent.parse().unwrap_or(0))
 }
 
-/// With zeros on the left, so many digits.
+/// At least `places` digits, with zeros on the left.
 fn filled(digits: String, places: usize) -> String {
     "0".repeat(places.saturating_sub(digits.len())) + &digits
 }

@@ -93,9 +93,23 @@ pub(crate) struct NodesBelow {
 }
 
 /// A node in the list of the hub below.
-struct Listed {
-    node: Arc<SharedNode>,
-    is_up: bool,
+enum Listed {
+    Known {
+        node: Arc<SharedNode>,
+        is_up: bool,
+    },
+    /// It is up there, and unknown here until its lane comes; then this is said of it.
+    Coming(Box<NodeStatus>),
+}
+
+impl Listed {
+    /// The node, if it is known here.
+    fn known(self) -> Option<Arc<SharedNode>> {
+        match self {
+            Listed::Known { node, .. } => Some(node),
+            Listed::Coming(_) => None,
+        }
+    }
 }
 
 /// A lane of the hub below.
@@ -141,8 +155,9 @@ impl NodesBelow {
     fn lose(&mut self) {
         self.here.cluster.sources.forget(self.number);
         for (name, listed) in self.listing.drain().chain(self.listed.drain()) {
-            listed.node.lock().link_mut().source_is_away(self.number);
-            self.unconfirmed.insert(name, listed.node);
+            let Some(node) = listed.known() else { continue };
+            node.lock().link_mut().source_is_away(self.number);
+            self.unconfirmed.insert(name, node);
         }
         for node in self.nodes.values_mut() {
             node.forget_refusals();
@@ -154,9 +169,21 @@ impl NodesBelow {
     fn node(&mut self, name: &NodeName) -> Option<&mut NodeBelow> {
         if !self.nodes.contains_key(name) {
             let node = self.here.cluster.node_or_new(name, clock::boot())?;
+            self.comes(name, &node);
             self.nodes.insert(name.clone(), NodeBelow::new(node));
         }
         self.nodes.get_mut(name)
+    }
+
+    /// What the list has said of this node before it was known here.
+    fn comes(&mut self, name: &NodeName, node: &Arc<SharedNode>) {
+        let listed = self.listing.get_mut(name).or(self.listed.get_mut(name));
+        if let Some(listed) = listed
+            && let Listed::Coming(status) = listed
+        {
+            node.lock().link_mut().reported_by(self.number, &self.here.hub, status);
+            *listed = Listed::Known { node: node.clone(), is_up: true };
+        }
     }
 
     fn list(&mut self, status: &NodeStatus) {
@@ -165,7 +192,12 @@ impl NodesBelow {
             true => self.here.cluster.node(&status.node),
             false => self.here.cluster.node_or_new(&status.node, clock::boot()),
         };
-        let Some(node) = node else { return };
+        let Some(node) = node else {
+            if status.up {
+                self.listing.insert(status.node.clone(), Listed::Coming(Box::new(status.clone())));
+            }
+            return;
+        };
         if let Some(below) = self.nodes.get_mut(&status.node).filter(|_| !status.up) {
             below.listed_as_gone(status, &self.here);
         }
@@ -182,12 +214,13 @@ impl NodesBelow {
         if is_news {
             self.here.cluster.changes.ring();
         }
-        self.listing.insert(status.node.clone(), Listed { node, is_up: status.up });
+        self.listing.insert(status.node.clone(), Listed::Known { node, is_up: status.up });
     }
 
     /// Whether the hub below says that the node is not up.
     fn is_gone(&self, name: &NodeName) -> bool {
-        self.listing.get(name).or(self.listed.get(name)).is_some_and(|listed| !listed.is_up)
+        let listed = self.listing.get(name).or(self.listed.get(name));
+        listed.is_some_and(|listed| matches!(listed, Listed::Known { is_up: false, .. }))
     }
 }
 
@@ -314,7 +347,8 @@ impl Reader for NodesBelow {
         }
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
         // What a hub has listed on this connection, and lists no more, it was made to forget.
-        let before = before.into_iter().map(|(name, listed)| (name, listed.node, true));
+        let known = |(name, listed): (NodeName, Listed)| Some((name, listed.known()?, true));
+        let before = before.into_iter().filter_map(known);
         let unconfirmed = self.unconfirmed.drain().map(|(name, node)| (name, node, false));
         for (name, node, is_certain) in before.chain(unconfirmed) {
             if self.listed.contains_key(&name) {

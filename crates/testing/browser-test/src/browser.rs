@@ -14,6 +14,7 @@ use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
 use crate::left_over::end_browsers;
+use crate::time_zone::{NOON, where_it_is};
 
 /// Flags of every run. There is no sandbox: Chromium's does not work for root, nor in a container.
 const FLAGS: [&str; 9] = [
@@ -59,9 +60,14 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path), which starts Chromium.
+    /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path), which starts Chromium. It is noon there.
     pub async fn start() -> Self {
-        let (driver, port) = start_driver().await;
+        Browser::start_at(NOON).await
+    }
+
+    /// The same, where it is this hour.
+    pub async fn start_at(hour: u64) -> Self {
+        let (driver, port) = start_driver(&where_it_is(hour)).await;
         let profile = std::env::temp_dir().join(format!("khz-browser-{}-{port}", std::process::id()));
         let mut flags: Vec<String> = FLAGS.iter().map(|flag| flag.to_string()).collect();
         flags.push(format!("--user-data-dir={}", profile.display()));
@@ -152,9 +158,9 @@ impl WebDriverCompatibleCommand for Extension {
     }
 }
 
-/// Starts chromedriver, which chooses a port. It takes a free port of IPv4 and needs the same port of IPv6. If another
+/// Starts chromedriver in this time zone; it chooses a port. It takes a free port of IPv4 and needs the same port of IPv6. If another
 /// test has just taken that one, chromedriver ends; so there are several attempts.
-async fn start_driver() -> (Child, u16) {
+async fn start_driver(time_zone: &str) -> (Child, u16) {
     const ATTEMPTS: u32 = 5;
     end_browsers();
     let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
@@ -162,6 +168,7 @@ async fn start_driver() -> (Child, u16) {
     for _ in 0..ATTEMPTS {
         let mut driver = Command::new(&program)
             .arg("--port=0")
+            .env("TZ", time_zone)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)

@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
 use crate::browser::Theme;
+use crate::time_zone::{NOON, where_it_is};
 
 /// Pause between two checks.
 const CHECK_AGAIN: Duration = Duration::from_millis(50);
@@ -108,6 +109,7 @@ impl Firefox {
                 "--profile",
             ])
             .arg(&profile)
+            .env("TZ", where_it_is(NOON))
             .env("MOZ_HEADLESS", "1")
             .env("MOZ_CRASHREPORTER_DISABLE", "1")
             .stdin(Stdio::null())

@@ -16,6 +16,7 @@ pub mod moving_picture;
 pub mod page;
 pub mod run;
 pub mod server;
+pub mod time_zone;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -7,6 +7,7 @@ use khz_browser_test::looks::{DESK_AND_PHONE, at_each_look};
 use khz_browser_test::page::Page;
 use khz_browser_test::run::{assert_clean_console, run};
 use khz_browser_test::target_dir;
+use khz_browser_test::time_zone::AFTER_MIDNIGHT;
 use serde_json::Value;
 
 const HOUR: u64 = 3_600;
@@ -108,6 +109,24 @@ fn a_gap_is_blank_and_unknown_and_never_0() {
         )
         .await;
         assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn where_the_day_has_just_begun_a_time_of_yesterday_has_its_day() {
+    run(async {
+        let cluster = Cluster::new(1).with_past(2 * HOUR);
+        let (_, _, since) = cluster.past();
+        let door = OpenDoor::of(&cluster);
+        let browser = Browser::start_at(AFTER_MIDNIGHT).await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = window(&browser, &door, since - 600, since + 600).await;
+        page.wait(
+            "the beginning was yesterday",
+            &format!(r"/no data before [A-Z][a-z]+ \d+ \d\d:\d\d:\d\d/.test({NOTE})"),
+        )
+        .await;
         browser.close().await;
     });
 }

@@ -608,6 +608,30 @@ fn list_as_gone(below: &mut Below) {
 }
 
 #[test]
+fn what_a_list_says_of_a_node_whose_lane_comes_only_later_is_known_here_also_when_the_hub_below_dies() {
+    for is_listed_again in [false, true] {
+        let expected =
+            NodeStatus { up: true, expected: true, ..Below::new().node().lock().status(clock::boot()) };
+        let mut below = Below::new();
+        let status = NodeStatus { node: NodeName::new("b").expect("a name"), ..expected };
+        let list = |below: &mut Below| {
+            below.follower.node(&status);
+            below.follower.nodes_end();
+        };
+        list(&mut below);
+        let of_b = LaneKey { node: "b".into(), ..below.key.clone() };
+        assert!(below.cluster().node(&status.node).is_none(), "it comes with its lane");
+        below.follower.offered(&of_b, &LaneOffer { node: "b", ..OFFER }).expect("it is wanted");
+        if is_listed_again {
+            list(&mut below);
+        }
+        below.follower.down("cut");
+        let b = below.cluster().node(&status.node).expect("it has come");
+        assert!(b.lock().status(clock::boot()).expected);
+    }
+}
+
+#[test]
 fn the_first_rows_of_an_epoch_are_here_that_began_while_the_hub_below_listed_its_node_as_gone() {
     let mut below = Below::new();
     below.schema(1, &["x"]);

@@ -12,7 +12,7 @@ pub struct Order {
     /// Order by the value (largest first), by the name of the series, or by the node. What has no value comes last.
     #[arg(long, value_enum, value_name = "BY")]
     pub sort: Option<Sort>,
-    /// Only the first N of this order [default order: by value].
+    /// Only the first N; without --sort those with the largest values.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub top: Option<u64>,
 }

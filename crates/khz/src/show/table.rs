@@ -350,9 +350,22 @@ pub fn json_line(object: &Value) -> String {
     printable::printable_json(&object.to_string()).into_owned()
 }
 
-/// Prints remarks on stderr, without characters that a terminal would obey.
+/// Prints remarks on stderr, without characters that a terminal would obey. On a terminal long lines are broken at blanks.
 pub fn say(text: &str) {
-    eprintln!("khz: {}", printable::printable_lines(text));
+    eprintln!(
+        "{}",
+        broken(&format!("khz: {}", printable::printable_lines(text)), super::terminal::stderr_width())
+    );
+}
+
+/// A text whose lines fit; those that do already stay as they are: some point at a place in the line above.
+fn broken(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let fitted = text.lines().map(|line| match columns_of(line) <= width {
+        true => line.to_owned(),
+        false => wrapped(line, width).join("\n"),
+    });
+    fitted.collect::<Vec<_>>().join("\n")
 }
 
 /// `remark!("{n} nodes are not drawn")` on stderr, made printable.
@@ -419,6 +432,41 @@ mod tests {
         table.row(["sd\x1b[2Ja\u{202e}\r\n".to_owned(), "1".to_owned()]);
         assert_eq!(table.render(None).lines().last(), Some("sd?[2Ja\\u202e??      1"));
         assert_eq!(json_line(&serde_json::json!({ "a": "b\u{2066}" })), "{\"a\":\"b\\u2066\"}");
+    }
+
+    #[test]
+    fn columns_leave_before_names_become_unreadable_and_wide_characters_stay_aligned() {
+        let titles =
+            [("NODE", Side::Left), ("STATE", Side::Left), ("RTT", Side::Right), ("VERSION", Side::Left)];
+        let mut table = Table::new(&titles, 0).leaving(&[3, 2]);
+        for name in ["名前-0000000000000001", "node-00000000000000002"] {
+            table.row([name, "up 3d", "180us", "0.1.0"].map(str::to_owned));
+        }
+        assert_eq!(
+            table.render(Some(36)),
+            "NODE                    STATE    RTT\n\
+             名前-0000000000000001   up 3d  180us\n\
+             node-00000000000000002  up 3d  180us\n"
+        );
+        assert_eq!(
+            table.render(Some(23)),
+            "NODE              STATE\n\
+             名前-000…0000001  up 3d\n\
+             node-000…0000002  up 3d\n"
+        );
+        // Programs that read a pipe count characters.
+        assert!(table.render(None).contains("名前-0000000000000001     up 3d"), "{}", table.render(None));
+        for width in 1..60 {
+            let text = table.render(Some(width));
+            assert!(text.lines().all(|line| fit::columns(line) <= width), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_long_sentence_is_broken_at_blanks_and_a_pointer_stays_below_its_place() {
+        assert_eq!(broken("khz: no node is called x", Some(12)), "khz: no node\nis called x");
+        assert_eq!(broken("khz: bad\n  a[b\n   ^", Some(12)), "khz: bad\n  a[b\n   ^");
+        assert_eq!(broken("khz: no node is called x", None), "khz: no node is called x");
     }
 
     #[test]

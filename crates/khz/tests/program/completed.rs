@@ -20,7 +20,7 @@ fn offered(running: &Running, shell: &str, words: &[&str]) -> Vec<String> {
 fn has(shell: &str) -> bool {
     let has = Command::new(shell).args(["-c", "true"]).stdin(Stdio::null()).status().is_ok();
     if !has {
-        khz_skip::skip(&format!("{shell} is not installed"));
+        khz_skip::skip(format!("{shell} is not installed"));
     }
     has
 }

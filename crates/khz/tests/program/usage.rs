@@ -53,7 +53,7 @@ fn all_commands(words: &[String]) -> Vec<Vec<String>> {
     let own = [&["help".to_owned()], words].concat();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let below = commands(&out(&run(&own)));
-    let below = below.iter().flat_map(|word| all_commands(&[words, &[word.clone()]].concat()));
+    let below = below.iter().flat_map(|word| all_commands(&[words, std::slice::from_ref(word)].concat()));
     std::iter::once(words.to_vec()).chain(below).collect()
 }
 

@@ -23,7 +23,8 @@ Examples:
   khz get 'cpu.*[0]'                everything about CPU 0
   khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
                                     strings
-  khz get 'node*:mem.free' --top 10 the ten nodes with most free memory
+  khz get 'node*:mem.free' --top 10
+                                    the ten nodes with most free memory
   khz get '*' --format properties   a Java property file of everything
   khz get 'mem.*' --direct          read this machine's kernel, even where a
                                     khz runs

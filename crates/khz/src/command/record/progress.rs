@@ -52,8 +52,7 @@ impl Progress {
     /// first, because a narrow terminal cuts the end.
     fn live(&mut self, counts: &Counts, now: Instant) -> String {
         let Counts { nodes, rows, bytes, .. } = counts;
-        let mut words =
-            vec![of_whole_span(now.saturating_duration_since(self.began).as_secs().max(1) as f64)];
+        let mut words = vec![of_whole_span(now.saturating_duration_since(self.began).as_secs_f64())];
         words.extend(self.share.map(|share| format!("{share} % done")));
         words.push(some(*nodes, "node", "nodes"));
         words.push(some(*rows, "row", "rows"));

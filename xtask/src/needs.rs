@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 26] = [
+const PROGRAMS: [(&str, &str, &str); 28] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -24,6 +24,8 @@ const PROGRAMS: [(&str, &str, &str); 26] = [
     ("fusermount3", "fuse3", "the tests of the mounted tree"),
     ("rsync", "rsync", "the test that copies the mounted tree"),
     ("nc", "netcat-openbsd", "the example in shell"),
+    ("zsh", "zsh", "the test of completions"),
+    ("fish", "fish", "the test of completions"),
     ("perl", "perl", "the example in Perl"),
     ("python3", "python3", "the example in Python"),
     ("java", "default-jdk-headless", "the example in Java"),

@@ -1,5 +1,9 @@
 //! The command line: the list of all commands, each with its description. Flags and examples of a command are in its own
-//! file in `command/`. Help, man pages and completions are made from this.
+//! file in `command/`. Help, man pages and completions are made from this. `help.rs` says how lines of the help break, and
+//! `mistakes.rs` which command somebody means who types that of another tool.
+
+pub mod help;
+pub mod mistakes;
 
 use std::ffi::OsString;
 
@@ -219,6 +223,9 @@ pub enum Command {
     /// Print the completions for a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsFlags),
+    /// Say how a typed word can go on; for the scripts of `khz completions`.
+    #[command(hide = true)]
+    Complete(completions::engine::CompleteFlags),
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ```text
 //! main.rs       starts one command, and makes an exit code of its end
 //! cli.rs        the list of commands
+//! cli/          how their help is printed; which command somebody means
 //! command/      the commands, a file or folder each: flags, examples, what it does
 //!   target.rs     whom a reading command asks: a running khz, or this node
 //!   recording.rs  opens a recording, for export, plot and correlate
@@ -40,10 +41,12 @@ mod role;
 mod show;
 
 use std::borrow::Cow;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use khz_model::printable::printable_lines;
 
 use crate::cli::{Cli, Command};
 use crate::command::{
@@ -52,6 +55,7 @@ use crate::command::{
     wait, watch,
 };
 use crate::config::secrets::hidden;
+use crate::show::look::{Look, When};
 use crate::show::outcome::{self, Outcome};
 use crate::show::table::{remark, say};
 
@@ -110,6 +114,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Cache(words) => rrd::run(&["cache"], &words),
         Command::Man(flags) => man::run(&flags, Cli::command(), out),
         Command::Completions(flags) => completions::run(&flags, Cli::command(), out),
+        Command::Complete(flags) => completions::engine::run(&flags, Cli::command(), out),
     }
 }
 
@@ -119,14 +124,38 @@ fn words() -> Cli {
     if let Some(cli) = cli::health(std::env::args_os()) {
         return cli;
     }
-    Cli::try_parse().unwrap_or_else(|error| {
-        let text = error.to_string();
-        match hidden(&text) {
-            Cow::Borrowed(_) => error.exit(),
-            Cow::Owned(text) => {
-                eprint!("{text}");
-                std::process::exit(error.exit_code())
-            }
-        }
+    Cli::try_parse().unwrap_or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => help(error),
+        _ => refuse(&error),
     })
+}
+
+/// Prints the help that was asked for.
+fn help(error: clap::Error) -> ! {
+    let asked = cli::help::held(Cli::command()).try_get_matches();
+    let error = asked.err().unwrap_or(error);
+    let look = Look::of_stdout(When::Auto);
+    let text = match look.has_color {
+        true => error.render().ansi().to_string(),
+        false => error.to_string(),
+    };
+    let text = cli::help::released(&text);
+    // A reader that has seen enough is no failure.
+    let _ = match error.use_stderr() {
+        true => std::io::stderr().write_all(text.as_bytes()),
+        false => std::io::stdout().write_all(text.as_bytes()),
+    };
+    std::process::exit(error.exit_code())
+}
+
+/// Says what is wrong with the command line, without the secrets in it.
+fn refuse(error: &clap::Error) -> ! {
+    let text = cli::mistakes::hint(error).unwrap_or_else(|| error.to_string());
+    match hidden(&text) {
+        Cow::Borrowed(same) if same == error.to_string() => error.exit(),
+        text => {
+            eprint!("{}", printable_lines(&text));
+            std::process::exit(error.exit_code())
+        }
+    }
 }

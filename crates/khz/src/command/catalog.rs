@@ -3,7 +3,6 @@
 
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
-use crate::show::terminal;
 use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
@@ -11,12 +10,16 @@ use std::sync::Arc;
 use khz_model::{Metric, Misses, NodeName, Pattern, RateUnit, ValueType};
 use serde_json::{Value, json};
 
+use crate::show::look::{ColorFlag, Look, Tone};
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::table::{Side, Table, json_line, printable, wrapped};
+use crate::show::table::{Cell, Side, Table, json_line, printable, wrapped};
 
 /// On a narrower terminal a table of seven columns has no room for the meaning of a metric.
 const TABLE_WIDTH_MIN: usize = 120;
+
+/// Narrower terminals have no room for an indent.
+const INDENTED_MIN: usize = 20;
 
 /// Examples for `khz catalog --help`.
 pub const EXAMPLES: &str = "\
@@ -34,6 +37,9 @@ pub struct CatalogFlags {
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Colours.
+    #[command(flatten)]
+    pub color: ColorFlag,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -49,7 +55,7 @@ pub fn run(flags: CatalogFlags, outer: NodeFlags, out: &mut impl Write) -> Outco
     let entries = flags.target.catalogue(&plan)?;
     let has_hosts = patterns.iter().any(|pattern| pattern.nodes().is_some());
     let nodes = if has_hosts { flags.target.known_nodes(&plan)? } else { Vec::new() };
-    print(&entries, &patterns, &nodes, flags.json, terminal::width(), out)
+    print(&entries, &patterns, &nodes, flags.json, &Look::of_stdout(flags.color.color), out)
 }
 
 /// The entries of the metrics that this program knows.
@@ -63,7 +69,7 @@ pub fn print(
     patterns: &[Pattern],
     nodes: &[NodeName],
     as_json: bool,
-    width: Option<usize>,
+    look: &Look,
     out: &mut impl Write,
 ) -> Outcome {
     // The catalogue is that of all nodes, but of a node that nobody knows it says nothing.
@@ -88,9 +94,9 @@ pub fn print(
             writeln!(out, "{}", json_line(entry))?;
         }
     } else {
-        match width.filter(|&width| width < TABLE_WIDTH_MIN) {
-            None => out.write_all(table(&entries).render(width).as_bytes())?,
-            Some(width) => entries.iter().try_for_each(|entry| paragraph(entry, width, out))?,
+        match look.width.filter(|&width| width < TABLE_WIDTH_MIN) {
+            None => out.write_all(table(&entries).draw(look).as_bytes())?,
+            Some(width) => entries.iter().try_for_each(|entry| paragraph(entry, width, look, out))?,
         }
     }
     out.flush()?;
@@ -130,15 +136,17 @@ fn table(entries: &[&Value]) -> Table {
         let (kind, unit) = kind(entry);
         let words = [kind, value_type(entry), unit]
             .into_iter()
-            .chain(["rate_unit", "refresh", "help"].map(|field| text(entry, field)));
-        table.row(std::iter::once(name(entry)).chain(words.map(str::to_owned)));
+            .chain(["rate_unit", "refresh"].map(|field| text(entry, field)));
+        let words = words.map(|word| Cell::new(word, Tone::Faint));
+        let help = text(entry, "help").to_owned();
+        table.row(std::iter::once(name(entry).into()).chain(words).chain([help.into()]));
     }
     table
 }
 
 /// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
-fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
-    const INDENT: &str = "    ";
+fn paragraph(entry: &Value, width: usize, look: &Look, out: &mut impl Write) -> std::io::Result<()> {
+    let indent = if width < INDENTED_MIN { "" } else { "    " };
     let kind = match kind(entry) {
         (kind, "") => format!("{kind}, {}", value_type(entry)),
         (kind, unit) => format!("{kind}, {}, {unit}", value_type(entry)),
@@ -148,12 +156,13 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
         "" => kind,
         rate => format!("{kind}, as a rate: {rate}"),
     };
-    writeln!(out, "{}", name(entry))?;
-    for line in [kind.as_str(), text(entry, "help")]
-        .iter()
-        .flat_map(|text| wrapped(text, width.saturating_sub(INDENT.len())))
-    {
-        writeln!(out, "{INDENT}{}", printable(&line))?;
+    for line in wrapped(&printable(&name(entry)), width) {
+        writeln!(out, "{}", look.painted(&line, Tone::Title))?;
+    }
+    for (text, tone) in [(kind.as_str(), Tone::Faint), (text(entry, "help"), Tone::Plain)] {
+        for line in wrapped(&printable(text), width - indent.len()) {
+            writeln!(out, "{indent}{}", look.painted(&line, tone))?;
+        }
     }
     Ok(())
 }
@@ -257,7 +266,7 @@ mod tests {
         let patterns: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
         let mut out = Vec::new();
         let nodes = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
-        print(&own(&metrics()), &patterns, &nodes, as_json, None, &mut out)
+        print(&own(&metrics()), &patterns, &nodes, as_json, &Look::plain(None), &mut out)
             .map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
     }
@@ -277,7 +286,7 @@ mod tests {
     fn on_a_narrow_terminal_each_metric_is_a_paragraph_that_says_what_it_means() {
         let entries = own(&metrics());
         let mut out = Vec::new();
-        print(&entries, &[], &[], false, Some(40), &mut out).unwrap();
+        print(&entries, &[], &[], false, &Look::plain(Some(40)), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.contains("\n    What mem.free is\n"), "{text}");
@@ -291,14 +300,14 @@ mod tests {
         let mut entries = own(&types.map(typed));
         entries.push(json!({ "name": "mem.free" }));
         let mut out = Vec::new();
-        print(&entries, &[], &[], false, None, &mut out).unwrap();
+        print(&entries, &[], &[], false, &Look::plain(None), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for (line, expected) in text.lines().skip(1).zip(["signed", "float", "labels", "unknown", "unsigned"])
         {
             assert!(line.split_whitespace().any(|word| word == expected), "{expected}: {text}");
         }
         let mut out = Vec::new();
-        print(&entries[..1], &[], &[], false, Some(40), &mut out).unwrap();
+        print(&entries[..1], &[], &[], false, &Look::plain(Some(40)), &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("    gauge, signed, bytes, updated:"));
     }
 
@@ -314,7 +323,7 @@ mod tests {
             let asked: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
             let nodes = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
             let mut out = Vec::new();
-            let outcome = print(&own(&metrics()), &asked, &nodes, false, None, &mut out);
+            let outcome = print(&own(&metrics()), &asked, &nodes, false, &Look::plain(None), &mut out);
             assert_eq!(outcome.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
             let text = String::from_utf8(out).unwrap();
             for metric in ["cpu.user", "mem.free"] {

@@ -1,7 +1,8 @@
 //! Several nodes in one table: a row for each node, a column for each series. Returns no table where it does not fit; then
 //! the caller prints one node below the other.
 
-use crate::show::table::{Side, Table};
+use crate::show::look::Tone;
+use crate::show::table::{Cell, Side, Table};
 use khz_model::fold::by_name;
 
 /// People cannot read a table with more columns. It counts where no width is given.
@@ -14,12 +15,20 @@ const NOT_THERE: &str = "-";
 pub struct Matrix {
     /// Series, in the order in which they came.
     columns: Vec<String>,
-    rows: Vec<(String, Vec<Option<String>>)>,
+    rows: Vec<Row>,
+}
+
+/// A node.
+struct Row {
+    node: String,
+    /// As it is shown.
+    title: Cell,
+    cells: Vec<Option<Cell>>,
 }
 
 impl Matrix {
-    /// Adds a node with its cells, each with the series that it belongs to.
-    pub fn node(&mut self, node: &str, cells: impl IntoIterator<Item = (String, String)>) {
+    /// Adds a node with the title of its row and with its cells, each with the series that it belongs to.
+    pub fn node(&mut self, node: &str, title: Cell, cells: impl IntoIterator<Item = (String, Cell)>) {
         let mut row = vec![None; self.columns.len()];
         for (series, cell) in cells {
             let column = self.columns.iter().position(|known| *known == series).unwrap_or_else(|| {
@@ -29,7 +38,7 @@ impl Matrix {
             });
             row[column] = Some(cell);
         }
-        self.rows.push((node.to_owned(), row));
+        self.rows.push(Row { node: node.to_owned(), title, cells: row });
     }
 
     /// The table with the nodes in natural order; `None` where it is wider than `width`.
@@ -38,11 +47,11 @@ impl Matrix {
         let titles: Vec<(&str, Side)> =
             titles.chain(self.columns.iter().map(|series| (series.as_str(), Side::Right))).collect();
         let mut table = Table::new(&titles, 0);
-        self.rows.sort_by(|(a, _), (b, _)| by_name(a, b));
-        for (node, cells) in &self.rows {
+        self.rows.sort_by(|a, b| by_name(&a.node, &b.node));
+        for Row { title, cells, .. } in &self.rows {
             let cells = (0..self.columns.len()).map(|at| cells.get(at).cloned().flatten());
-            let cells = cells.map(|cell| cell.unwrap_or_else(|| NOT_THERE.to_owned()));
-            table.row([node.clone()].into_iter().chain(cells));
+            let cells = cells.map(|cell| cell.unwrap_or_else(|| Cell::new(NOT_THERE, Tone::Faint)));
+            table.row([title.clone()].into_iter().chain(cells));
         }
         let fits = match width {
             Some(width) => table.width() <= width,
@@ -58,9 +67,9 @@ mod tests {
 
     fn matrix() -> Matrix {
         let mut matrix = Matrix::default();
-        let cell = |series: &str, text: &str| (series.to_owned(), text.to_owned());
-        matrix.node("n10", [cell("load.1m", "0.52"), cell("mem.free", "15.3 GiB")]);
-        matrix.node("n9", [cell("mem.free", "absent")]);
+        let cell = |series: &str, text: &str| (series.to_owned(), text.to_owned().into());
+        matrix.node("n10", "n10".to_owned().into(), [cell("load.1m", "0.52"), cell("mem.free", "15.3 GiB")]);
+        matrix.node("n9", "n9".to_owned().into(), [cell("mem.free", "absent")]);
         matrix
     }
 
@@ -79,7 +88,8 @@ mod tests {
         assert!(matrix().table(Some(23)).is_some());
         assert!(matrix().table(Some(22)).is_none());
         let mut wide = matrix();
-        wide.node("n1", (0..9).map(|n| (format!("x.{n}"), "1".to_owned())));
+        let cells = (0..9).map(|n| (format!("x.{n}"), "1".to_owned().into()));
+        wide.node("n1", "n1".to_owned().into(), cells);
         assert!(wide.table(None).is_none());
     }
 }

@@ -1,10 +1,14 @@
-//! Tables for people: aligned columns, cut to the width of the terminal. Control characters are replaced: the name of a disk
+//! Tables for people: aligned columns, fitted to the width of the terminal. Control characters are replaced: the name of a disk
 //! on another host must not move our cursor.
 
 use std::borrow::Cow;
 
 use khz_model::{Labels, printable};
 use serde_json::Value;
+
+use super::fit::{self, cut_middle};
+pub use super::fit::{cut, wrapped};
+use super::look::{Look, Tone};
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +19,30 @@ pub enum Side {
     Right,
 }
 
+/// A cell: its text, and what it is.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A cell with a tone.
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Cell { text: text.into(), tone }
+    }
+
+    fn printable(self) -> Self {
+        Cell { text: printable(&self.text), ..self }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell { text, tone: Tone::Plain }
+    }
+}
+
 /// A table under construction.
 pub struct Table {
     titles: Vec<(String, Side)>,
@@ -22,6 +50,8 @@ pub struct Table {
     elastic: usize,
     /// The column that is cut when that is not enough.
     yielding: Option<usize>,
+    /// Columns that are left out when that is not enough, the least important one first.
+    leaving: Vec<usize>,
     /// The elastic column is wrapped, not cut.
     wraps: bool,
     rows: Vec<Row>,
@@ -30,9 +60,9 @@ pub struct Table {
 #[derive(Clone)]
 enum Row {
     /// One cell a column.
-    Cells(Vec<String>),
+    Cells(Vec<Cell>),
     /// The first cell, and a sentence over all other columns.
-    Remark(String, String),
+    Remark(String, Cell),
 }
 
 /// Between two columns.
@@ -41,19 +71,25 @@ const GAP: usize = 2;
 const ELASTIC_MIN: usize = 8;
 /// A name or a place that is longer than it may be does not make the column wider than others need, or than this.
 pub const CHARS_CUT: usize = 40;
-/// Nor is the other one: names are told apart by their beginnings.
+/// Nor is the other one: names are told apart by their beginnings. While there are columns that can be left out, the elastic one
+/// keeps as much.
 const YIELDING_MIN: usize = 16;
 
 impl Table {
     /// A table with these columns, of which number `elastic` is cut when the terminal is too narrow.
     pub fn new(titles: &[(&str, Side)], elastic: usize) -> Self {
         let titles = titles.iter().map(|(title, side)| (printable(title), *side)).collect();
-        Table { titles, elastic, yielding: None, wraps: false, rows: Vec::new() }
+        Table { titles, elastic, yielding: None, leaving: Vec::new(), wraps: false, rows: Vec::new() }
     }
 
     /// The same, but this column is cut, too, before others would be left out.
     pub fn yielding(self, column: usize) -> Self {
         Table { yielding: Some(column), ..self }
+    }
+
+    /// The same, but these columns are left out where a terminal is too narrow, the first one first. Never the first column.
+    pub fn leaving(self, columns: &[usize]) -> Self {
+        Table { leaving: columns.to_vec(), ..self }
     }
 
     /// The same, but the last column is elastic and wrapped.
@@ -62,30 +98,41 @@ impl Table {
     }
 
     /// Adds a row of one cell a column.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row::Cells(cells.into_iter().map(|cell| printable(&cell)).collect()));
+    pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
+        self.rows.push(Row::Cells(cells.into_iter().map(|cell| cell.into().printable()).collect()));
     }
 
     /// Adds a row of a name and a sentence over all other columns.
     pub fn remark(&mut self, name: String, sentence: &str) {
-        self.rows.push(Row::Remark(printable(&name), printable(sentence)));
+        self.remark_in(name, sentence, Tone::Plain);
+    }
+
+    /// The same with a tone of the sentence.
+    pub fn remark_in(&mut self, name: String, sentence: &str, tone: Tone) {
+        self.rows.push(Row::Remark(printable(&name), Cell::new(printable(sentence), tone)));
     }
 
     /// Adds a row of a name, and below it the labels that describe it.
     pub fn description(&mut self, name: String, labels: &Labels) {
         self.remark(name, "");
-        labels.iter().for_each(|(label, value)| self.remark(format!("  {label}"), value));
+        for (label, value) in labels.iter() {
+            self.remark_in(format!("  {label}"), value, Tone::Faint);
+        }
     }
 
-    /// The table as lines, at most `width` characters each where a width is given.
+    /// The table as lines without colours, at most `width` columns each where a width is given.
     pub fn render(&self, width: Option<usize>) -> String {
-        let widths = self.widths(width);
-        let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| title.clone()).collect();
+        self.draw(&Look::plain(width))
+    }
+
+    /// The table as lines that look like this.
+    pub fn draw(&self, look: &Look) -> String {
+        let layout = self.layout(look.width);
+        let titles = self.titles.iter().map(|(title, _)| Cell::new(title.as_str(), Tone::Title)).collect();
         let mut text = String::new();
-        for row in std::iter::once(&Row::Cells(title_cells)).chain(&self.rows) {
-            for part in self.parts(row, &widths) {
-                text.push_str(&cut(&self.line(&part, &widths), width.unwrap_or(usize::MAX)));
-                text.push('\n');
+        for row in std::iter::once(&Row::Cells(titles)).chain(&self.rows) {
+            for part in self.parts(row, &layout) {
+                self.line(&mut text, &part, &layout, look);
             }
         }
         text
@@ -93,46 +140,62 @@ impl Table {
 
     /// Its width when nothing is cut.
     pub fn width(&self) -> usize {
-        let widths = self.widths(None);
-        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+        self.natural(columns_of).whole()
     }
 
-    /// Each column as wide as its widest cell; only the elastic one is narrower in a narrow table.
-    fn widths(&self, width: Option<usize>) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| title.chars().count()).collect();
+    /// Each column as wide as its widest cell.
+    fn natural(&self, size: fn(&str) -> usize) -> Layout {
+        let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| size(title)).collect();
         for row in &self.rows {
-            let cells = match row {
-                Row::Cells(cells) => cells.as_slice(),
-                Row::Remark(name, _) => std::slice::from_ref(name),
-            };
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.chars().count());
+            match row {
+                Row::Cells(cells) => {
+                    for (width, cell) in widths.iter_mut().zip(cells) {
+                        *width = (*width).max(size(&cell.text));
+                    }
+                }
+                Row::Remark(name, _) => {
+                    if let Some(width) = widths.first_mut() {
+                        *width = (*width).max(size(name));
+                    }
+                }
             }
         }
-        let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        if let Some(excess) = width.and_then(|width| whole.checked_sub(width)) {
-            let elastic = &mut widths[self.elastic];
-            let before = *elastic;
-            *elastic = elastic.saturating_sub(excess).max(ELASTIC_MIN.min(*elastic));
-            let rest = excess - (before - *elastic);
-            if let Some(yielding) = self.yielding.and_then(|column| widths.get_mut(column)) {
-                *yielding = yielding.saturating_sub(rest).max(YIELDING_MIN.min(*yielding));
+        Layout { widths: widths.into_iter().map(Some).collect(), size }
+    }
+
+    /// The width of each column in a table of at most this width, as far as that is possible.
+    fn layout(&self, width: Option<usize>) -> Layout {
+        // Programs that read columns of a pipe count characters, as `cut -c` and awk do; eyes count cells of the terminal.
+        let Some(width) = width else { return self.natural(chars_of) };
+        let natural = self.natural(columns_of);
+        let mut layout = natural.clone();
+        let leaving = self.leaving.iter().filter(|column| **column > 0).map(Some).chain([None]);
+        let mut left_out: Vec<usize> = Vec::new();
+        for next in leaving {
+            layout = natural.without(&left_out);
+            let min = if next.is_some() { YIELDING_MIN } else { ELASTIC_MIN };
+            let fits = layout.shrink(self.elastic, min, width)
+                || self.yielding.is_some_and(|column| layout.shrink(column, YIELDING_MIN, width));
+            match next {
+                Some(column) if !fits => left_out.push(*column),
+                _ => break,
             }
         }
-        widths
+        layout
     }
 
     /// The row; where its last cell wraps, further rows with the rest of that cell.
-    fn parts<'a>(&self, row: &'a Row, widths: &[usize]) -> Vec<Cow<'a, Row>> {
+    fn parts<'a>(&self, row: &'a Row, layout: &Layout) -> Vec<Cow<'a, Row>> {
         match row {
             Row::Cells(cells) if self.wraps => {
-                let (Some(last), Some(width)) = (cells.last(), widths.last()) else {
+                let (Some((last, others)), Some(Some(width))) = (cells.split_last(), layout.widths.last())
+                else {
                     return vec![Cow::Borrowed(row)];
                 };
-                let lines = wrapped(last, *width).into_iter().enumerate().map(|(at, text)| {
-                    let others = cells[..cells.len() - 1].iter();
-                    let others = others.map(|cell| if at == 0 { cell.clone() } else { String::new() });
-                    Cow::Owned(Row::Cells(others.chain([text]).collect()))
+                let lines = wrapped(&last.text, *width).into_iter().enumerate().map(|(at, text)| {
+                    let others =
+                        others.iter().map(|cell| if at == 0 { cell.clone() } else { Cell::default() });
+                    Cow::Owned(Row::Cells(others.chain([Cell { text, tone: last.tone }]).collect()))
                 });
                 lines.collect()
             }
@@ -140,28 +203,130 @@ impl Table {
         }
     }
 
-    fn line(&self, row: &Row, widths: &[usize]) -> String {
-        let cell = |column: usize, text: &str| {
-            let (text, width) = (cut(text, widths[column]), widths[column]);
-            match self.titles[column].1 {
-                Side::Left => format!("{text:<width$}"),
-                Side::Right => format!("{text:>width$}"),
+    /// Appends a row as a line.
+    fn line(&self, text: &mut String, row: &Row, layout: &Layout, look: &Look) {
+        let mut line = Line::default();
+        match row {
+            Row::Cells(cells) => {
+                for (column, cell) in cells.iter().enumerate() {
+                    self.cell(&mut line, column, cell, layout);
+                }
             }
+            Row::Remark(name, sentence) => {
+                self.cell(&mut line, 0, &Cell::new(name.as_str(), Tone::Plain), layout);
+                line.blanks += GAP;
+                line.put(sentence.clone());
+            }
+        }
+        line.end(text, look);
+    }
+
+    /// Adds a cell to a line, in the width of its column.
+    fn cell(&self, line: &mut Line, column: usize, cell: &Cell, layout: &Layout) {
+        let (Some(width), Some((_, side))) =
+            (layout.widths.get(column).copied().flatten(), self.titles.get(column))
+        else {
+            return;
         };
-        let parts: Vec<String> = match row {
-            Row::Cells(cells) => cells.iter().enumerate().map(|(column, text)| cell(column, text)).collect(),
-            Row::Remark(name, sentence) => vec![cell(0, name), sentence.clone()],
+        let text = match column {
+            _ if (layout.size)(&cell.text) <= width => cell.text.clone(),
+            0 => cut_middle(&cell.text, width),
+            _ => cut(&cell.text, width),
         };
-        parts.join(&" ".repeat(GAP)).trim_end().to_owned()
+        let rest = width.saturating_sub((layout.size)(&text));
+        let (before, after) = if *side == Side::Left { (0, rest) } else { (rest, 0) };
+        line.blanks += before + if column > 0 { GAP } else { 0 };
+        line.put(Cell { text, tone: cell.tone });
+        line.blanks += after;
     }
 }
 
-/// `text` in at most `width` characters; `…` replaces the rest.
-pub fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
+/// The width of each column; `None`: it is left out.
+#[derive(Clone)]
+struct Layout {
+    widths: Vec<Option<usize>>,
+    /// What the widths count.
+    size: fn(&str) -> usize,
+}
+
+impl Layout {
+    fn whole(&self) -> usize {
+        let there = self.widths.iter().flatten();
+        there.clone().sum::<usize>() + GAP * there.count().saturating_sub(1)
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+
+    fn without(&self, left_out: &[usize]) -> Layout {
+        let widths = self.widths.iter().enumerate();
+        let widths = widths.map(|(at, width)| width.filter(|_| !left_out.contains(&at))).collect();
+        Layout { widths, size: self.size }
+    }
+
+    /// Makes a column narrower, but not than `min`. True if the whole fits `width` then.
+    fn shrink(&mut self, column: usize, min: usize, width: usize) -> bool {
+        let excess = self.whole().saturating_sub(width);
+        if let Some(Some(elastic)) = self.widths.get_mut(column) {
+            *elastic = elastic.saturating_sub(excess).max(min.min(*elastic));
+        }
+        self.whole() <= width
+    }
+}
+
+/// A line under construction: its texts, and blanks that come before the next one. Blanks at the end are none.
+#[derive(Default)]
+struct Line {
+    texts: Vec<Cell>,
+    blanks: usize,
+}
+
+impl Line {
+    fn put(&mut self, cell: Cell) {
+        if !cell.text.trim_end().is_empty() {
+            let blanks = " ".repeat(std::mem::take(&mut self.blanks));
+            self.texts.push(blanks.into());
+            self.texts.push(cell);
+        } else {
+            self.blanks += columns_of(&cell.text);
+        }
+    }
+
+    /// Appends the line to `text`, cut to the width of the terminal.
+    fn end(mut self, text: &mut String, look: &Look) {
+        if let Some(last) = self.texts.last_mut() {
+            last.text.truncate(last.text.trim_end().len());
+        }
+        let whole: usize = self.texts.iter().map(|cell| columns_of(&cell.text)).sum();
+        let mut room = look.width.unwrap_or(usize::MAX);
+        let is_cut = whole > room;
+        for cell in &self.texts {
+            let size = columns_of(&cell.text);
+            match is_cut && size >= room {
+                // Something follows, of which the ellipsis tells.
+                true => {
+                    look.paint(text, &cut(&format!("{}{}", cell.text, fit::ELLIPSIS), room), cell.tone);
+                    break;
+                }
+                false => look.paint(text, &cell.text, cell.tone),
+            }
+            room -= size;
+        }
+        text.push('\n');
+    }
+}
+
+/// A line of these texts, cut to the width of the terminal.
+pub fn line(texts: impl IntoIterator<Item = Cell>, look: &Look) -> String {
+    let (mut line, mut text) = (Line::default(), String::new());
+    texts.into_iter().for_each(|cell| line.put(cell.printable()));
+    line.end(&mut text, look);
+    text
+}
+
+fn columns_of(text: &str) -> usize {
+    fit::columns(text)
+}
+
+fn chars_of(text: &str) -> usize {
+    text.chars().count()
 }
 
 /// Texts of a column, printable, each in at most `most` letters. One that is longer is cut to what others need, but not below [`CHARS_CUT`].
@@ -170,27 +335,9 @@ pub fn fitted(texts: impl Iterator<Item = impl AsRef<str>>, most: usize) -> Vec<
     let sizes = texts.iter().map(|text| text.chars().count()).filter(|size| *size <= most);
     let room = sizes.max().unwrap_or(0).max(CHARS_CUT.min(most));
     for text in texts.iter_mut().filter(|text| text.chars().count() > most) {
-        *text = cut(text, room);
+        *text = text.chars().take(room.saturating_sub(1)).chain([fit::ELLIPSIS]).take(room).collect();
     }
     texts
-}
-
-/// `text` in lines of at most `width` characters, broken at blanks where there are any. At least one line.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("BUG: there is always a last line");
-        let used = line.chars().count();
-        if used == 0 {
-            line.push_str(word);
-        } else if used + 1 + word.chars().count() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 /// Foreign text on one line, without characters that move the cursor or turn the direction of writing.
@@ -203,9 +350,22 @@ pub fn json_line(object: &Value) -> String {
     printable::printable_json(&object.to_string()).into_owned()
 }
 
-/// Prints remarks on stderr, without characters that a terminal would obey.
+/// Prints remarks on stderr, without characters that a terminal would obey. On a terminal long lines are broken at blanks.
 pub fn say(text: &str) {
-    eprintln!("khz: {}", printable::printable_lines(text));
+    eprintln!(
+        "{}",
+        broken(&format!("khz: {}", printable::printable_lines(text)), super::terminal::stderr_width())
+    );
+}
+
+/// A text whose lines fit; those that do already stay as they are: some point at a place in the line above.
+fn broken(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let fitted = text.lines().map(|line| match columns_of(line) <= width {
+        true => line.to_owned(),
+        false => wrapped(line, width).join("\n"),
+    });
+    fitted.collect::<Vec<_>>().join("\n")
 }
 
 /// `remark!("{n} nodes are not drawn")` on stderr, made printable.
@@ -272,6 +432,41 @@ mod tests {
         table.row(["sd\x1b[2Ja\u{202e}\r\n".to_owned(), "1".to_owned()]);
         assert_eq!(table.render(None).lines().last(), Some("sd?[2Ja\\u202e??      1"));
         assert_eq!(json_line(&serde_json::json!({ "a": "b\u{2066}" })), "{\"a\":\"b\\u2066\"}");
+    }
+
+    #[test]
+    fn columns_leave_before_names_become_unreadable_and_wide_characters_stay_aligned() {
+        let titles =
+            [("NODE", Side::Left), ("STATE", Side::Left), ("RTT", Side::Right), ("VERSION", Side::Left)];
+        let mut table = Table::new(&titles, 0).leaving(&[3, 2]);
+        for name in ["名前-0000000000000001", "node-00000000000000002"] {
+            table.row([name, "up 3d", "180us", "0.1.0"].map(str::to_owned));
+        }
+        assert_eq!(
+            table.render(Some(36)),
+            "NODE                    STATE    RTT\n\
+             名前-0000000000000001   up 3d  180us\n\
+             node-00000000000000002  up 3d  180us\n"
+        );
+        assert_eq!(
+            table.render(Some(23)),
+            "NODE              STATE\n\
+             名前-000…0000001  up 3d\n\
+             node-000…0000002  up 3d\n"
+        );
+        // Programs that read a pipe count characters.
+        assert!(table.render(None).contains("名前-0000000000000001     up 3d"), "{}", table.render(None));
+        for width in 1..60 {
+            let text = table.render(Some(width));
+            assert!(text.lines().all(|line| fit::columns(line) <= width), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_long_sentence_is_broken_at_blanks_and_a_pointer_stays_below_its_place() {
+        assert_eq!(broken("khz: no node is called x", Some(12)), "khz: no node\nis called x");
+        assert_eq!(broken("khz: bad\n  a[b\n   ^", Some(12)), "khz: bad\n  a[b\n   ^");
+        assert_eq!(broken("khz: no node is called x", None), "khz: no node is called x");
     }
 
     #[test]

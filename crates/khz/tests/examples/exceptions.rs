@@ -63,6 +63,9 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     // The hub here has stored for minutes, and has nothing of that day.
     ("khz get 'node7:mem.*' --at '2026-11-21 14:03:20'", 1),
     ("khz export --from '2026-11-21 14:00' --to '2026-11-21 15:00' -m 'node7:load.*'", 1),
+    // Here is no terminal.
+    ("khz watch 'program.cpu[*]' --top 10", 2),
+    ("khz watch 'disk.*[*]' --top 10", 2),
     // One node is down, and the code says so.
     ("khz nodes --down --missing", 3),
 ];

@@ -308,6 +308,12 @@ notice    n[1-2]: takes no?handlers
         let text = table(&[long], &[]).render(Some(80));
         let line = text.lines().nth(1).unwrap_or_default();
         assert!(line.chars().count() <= 80, "{text}");
-        assert!(line.contains("…  reader") && line.contains("12.3k") && line.contains("mem.*"), "{text}");
+        assert!(
+            line.contains("n…n")
+                && line.contains("n  reader")
+                && line.contains("12.3k")
+                && line.contains("mem.*"),
+            "{text}"
+        );
     }
 }

@@ -8,10 +8,11 @@ use khz_model::Nanos;
 
 use super::exec::Exec;
 use super::whom::Whom;
-use crate::command::watch::{Watch, onto};
+use crate::command::watch::{Watch, Way, onto};
 use crate::config::NodeFlags;
+use crate::show::look::When;
+use crate::show::order::Order;
 use crate::show::outcome::Outcome;
-use crate::show::terminal;
 
 /// Examples for `khz channel watch --help`.
 pub const EXAMPLES: &str = "\
@@ -72,7 +73,7 @@ pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> 
     let mut rows = flags.whom.target.channel_rows(&plan, &flags.name, watch.left())?.until(until);
     let next = move || rows.next();
     if flags.exec.is_empty() {
-        return onto(watch, flags.json, terminal::size(), out, next);
+        return onto(watch, Way::of(flags.json, When::Auto, Order::default())?, out, next);
     }
     let mut program = Exec::new(&flags.exec)?;
     let outcome = watch.follow(next, &mut program, &mut std::io::stderr());

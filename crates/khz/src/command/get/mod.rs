@@ -12,8 +12,9 @@ use khz_model::{Nanos, Pattern, RangeShape};
 use crate::command::past::{self, Asked, Span, Within};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::look::{ColorFlag, Look};
+use crate::show::order::Order;
 use crate::show::outcome::{Failure, Outcome};
-use crate::show::terminal;
 
 /// Examples for `khz get --help`.
 pub const EXAMPLES: &str = "\
@@ -22,6 +23,8 @@ Examples:
   khz get 'cpu.*[0]'                everything about CPU 0
   khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
                                     strings
+  khz get 'node*:mem.free' --top 10
+                                    the ten nodes with most free memory
   khz get '*' --format properties   a Java property file of everything
   khz get 'mem.*' --direct          read this machine's kernel, even where a
                                     khz runs
@@ -60,6 +63,12 @@ pub struct GetFlags {
     /// nothing there gets its last readings of all that is stored.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "age")]
     pub at: Option<String>,
+    /// Which come first.
+    #[command(flatten)]
+    pub order: Order,
+    /// Colours.
+    #[command(flatten)]
+    pub color: ColorFlag,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -79,15 +88,30 @@ pub enum Format {
     Properties,
 }
 
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// As what.
+    pub format: Format,
+    /// Which readings come first.
+    pub order: Order,
+    /// How a table looks.
+    pub look: Look,
+}
+
 /// Asks for the latest readings and prints them.
 pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = super::patterns(&flags.patterns)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let format = if flags.json { Format::Json } else { flags.format };
+    if format == Format::Properties && flags.order.is_wanted() {
+        return Err(Failure::usage("--sort and --top order a table or JSON: a property file has no order"));
+    }
+    let way = Way { format, order: flags.order, look: Look::of_stdout(flags.color.color) };
     let Some(at) = &flags.at else {
         let answer = flags.target.latest(&plan, &patterns, age_max)?;
-        return print::print(&answer, format, None, terminal::width(), out, &mut std::io::stderr());
+        return print::print(&answer, way, None, out, &mut std::io::stderr());
     };
     let at = past::moment("at", at)?;
     // A reading at that very moment counts.
@@ -106,7 +130,7 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     }
     if !parts.is_empty() {
         let answer = Answer::of_past(parts);
-        print::print(&answer, format, Some(at), terminal::width(), out, &mut std::io::stderr())?;
+        print::print(&answer, way, Some(at), out, &mut std::io::stderr())?;
     }
     let older = older.as_ref();
     let lacking = older.unwrap_or(&asked).found().lacking();

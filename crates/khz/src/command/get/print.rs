@@ -6,30 +6,31 @@ use khz_ask::{Answer, NodeAnswer, SeriesAnswer, State};
 use khz_model::{Nanos, moment};
 use serde_json::{Map, Value, json};
 
-use super::{Format, properties};
+use super::{Format, Way, properties};
+use crate::show::look::Tone;
 use crate::show::matrix::Matrix;
+use crate::show::order::{Key, Order};
 use crate::show::outcome::{Done, Outcome};
-use crate::show::table::{Side, Table, json_line, printable};
+use crate::show::table::{Cell, Side, Table, json_line, printable};
 use crate::show::{misses, quantities};
 
-/// Prints the answer; `width` is that of the terminal, where stdout is one. Of a past moment the table has how old each
-/// reading was then. Remarks go to `remarks` (stderr).
+/// Prints the answer. Of a past moment the table has how old each reading was then. Remarks go to `remarks` (stderr).
 pub fn print(
     answer: &Answer,
-    format: Format,
+    way: Way,
     at: Option<Nanos>,
-    width: Option<usize>,
     out: &mut impl Write,
     remarks: &mut impl Write,
 ) -> Outcome {
-    match format {
+    match way.format {
         Format::Table => {
-            let across = if at.is_none() { across(answer, width) } else { None };
-            let table = across.unwrap_or_else(|| table(answer, at));
-            out.write_all(table.render(width).as_bytes())?;
+            let is_free = at.is_none() && !way.order.is_wanted();
+            let across = if is_free { across(answer, way.look.width) } else { None };
+            let table = across.unwrap_or_else(|| table(answer, way.order, at));
+            out.write_all(table.draw(&way.look).as_bytes())?;
         }
         Format::Json => {
-            for (node, series) in each(answer) {
+            for (node, series) in each(answer, way.order) {
                 writeln!(out, "{}", json_line(&object(node, series)))?;
             }
         }
@@ -52,8 +53,22 @@ pub fn print(
     }
 }
 
-fn each(answer: &Answer) -> impl Iterator<Item = (&NodeAnswer, &SeriesAnswer)> {
-    answer.nodes.iter().flat_map(|node| node.series.iter().map(move |series| (node, series)))
+/// The readings in their order.
+fn each(answer: &Answer, order: Order) -> Vec<(&NodeAnswer, &SeriesAnswer)> {
+    let named = answer.nodes.iter().flat_map(|node| {
+        node.series.iter().map(move |series| {
+            ((node, series), if order.is_wanted() { series.series() } else { String::new() })
+        })
+    });
+    let mut named: Vec<_> = named.collect();
+    order.arrange(&mut named, |((node, reading), series)| {
+        let value = match reading.state() {
+            State::Present(value) => value.parse().ok(),
+            State::Info(_) | State::Absent(_) | State::Failed(_) => None,
+        };
+        Key { node: &node.node, series, value }
+    });
+    named.into_iter().map(|(reading, _)| reading).collect()
 }
 
 /// The series' name, with its node where there are several.
@@ -69,39 +84,51 @@ fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
     if answer.nodes.len() + answer.missing.len() < 2 {
         return None;
     }
-    if each(answer).any(|(_, series)| matches!(series.state(), State::Info(_))) {
+    let mut all = answer.nodes.iter().flat_map(|node| &node.series);
+    if all.any(|series| matches!(series.state(), State::Info(_))) {
         // A description does not fit into a cell.
         return None;
     }
     let mut matrix = Matrix::default();
     for node in &answer.nodes {
         let cell = |series: &SeriesAnswer| match series.state() {
-            State::Present(value) => quantities::of_value(value, &series.unit),
-            State::Info(labels) => labels.to_string(),
-            State::Absent(_) => "absent".to_owned(),
-            State::Failed(_) => "FAILED".to_owned(),
+            State::Present(value) => Cell::new(quantities::of_value(value, &series.unit), Tone::Quantity),
+            State::Info(labels) => Cell::new(labels.to_string(), Tone::Faint),
+            State::Absent(_) => Cell::new("absent", Tone::Faint),
+            State::Failed(_) => Cell::new("FAILED", Tone::Bad),
         };
-        matrix.node(&node.node, node.series.iter().map(|series| (series.series(), cell(series))));
+        matrix.node(
+            &node.node,
+            node.node.clone().into(),
+            node.series.iter().map(|series| (series.series(), cell(series))),
+        );
     }
     matrix.table(width)
 }
 
 /// One series below the other. A series without a value has the reason; one that is labels has them below it.
-fn table(answer: &Answer, at: Option<Nanos>) -> Table {
+fn table(answer: &Answer, order: Order, at: Option<Nanos>) -> Table {
     let mut columns = vec![("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)];
     columns.extend(at.map(|_| ("AGE", Side::Right)));
-    let mut table = Table::new(&columns, 0);
+    let mut table = Table::new(&columns, 0).leaving(&[2, 3]);
     let old = |series: &SeriesAnswer| at.map_or_else(String::new, |at| format!(", {} old", age(series, at)));
-    for (node, series) in each(answer) {
+    for (node, series) in each(answer, order) {
         let name = name(answer, node, series);
         match series.state() {
             State::Present(value) => {
-                let cells = [name, value.to_owned(), reads(value, &series.unit)];
-                table.row(cells.into_iter().chain(at.map(|at| age(series, at))));
+                let reads = reads(value, &series.unit);
+                // A unit alone belongs to the value beside it.
+                let tone = if reads.contains(' ') { Tone::Quantity } else { Tone::Faint };
+                let cells = [name.into(), value.to_owned().into(), Cell::new(reads, tone)];
+                table.row(cells.into_iter().chain(at.map(|at| age(series, at).into())));
             }
             State::Info(labels) => table.description(name, labels),
-            State::Absent(why) => table.remark(name, &format!("absent: {why}{}", old(series))),
-            State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}{}", old(series))),
+            State::Absent(why) => {
+                table.remark_in(name, &format!("absent: {why}{}", old(series)), Tone::Faint);
+            }
+            State::Failed(fault) => {
+                table.remark_in(name, &format!("FAILED: {fault}{}", old(series)), Tone::Bad);
+            }
         }
     }
     table
@@ -176,6 +203,12 @@ fn write_properties(answer: &Answer, out: &mut impl Write) -> std::io::Result<us
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::look::Look;
+    use crate::show::order::Sort;
+
+    fn way(format: Format, width: Option<usize>) -> Way {
+        Way { format, order: Order::default(), look: Look::plain(width) }
+    }
 
     fn answer() -> Answer {
         let text = r#"{"nodes": [{"node": "n1", "series": [
@@ -190,7 +223,7 @@ mod tests {
 
     fn printed(format: Format) -> (String, String) {
         let (mut out, mut remarks) = (Vec::new(), Vec::new());
-        assert_eq!(print(&answer(), format, None, None, &mut out, &mut remarks).unwrap(), Done::Wholly);
+        assert_eq!(print(&answer(), way(format, None), None, &mut out, &mut remarks).unwrap(), Done::Wholly);
         (String::from_utf8(out).unwrap(), String::from_utf8(remarks).unwrap())
     }
 
@@ -209,7 +242,7 @@ mod tests {
     fn the_table_of_a_past_moment_has_ages() {
         let mut out = Vec::new();
         let at = Some(Nanos(1_763_690_090_500_000_000));
-        print(&answer(), Format::Table, at, None, &mut out, &mut Vec::new()).unwrap();
+        print(&answer(), way(Format::Table, None), at, &mut out, &mut Vec::new()).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
@@ -264,7 +297,7 @@ mod tests {
         answer.nodes.push(other);
         let of = |width| {
             let mut out = Vec::new();
-            print(&answer, Format::Table, None, width, &mut out, &mut Vec::new()).unwrap();
+            print(&answer, way(Format::Table, width), None, &mut out, &mut Vec::new()).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(
@@ -284,8 +317,47 @@ mod tests {
         answer.nodes.push(NodeAnswer { node: "n2".to_owned(), ..answer.nodes[0].clone() });
         answer.missing.push("n3".to_owned());
         let mut out = Vec::new();
-        let done = print(&answer, Format::Properties, None, None, &mut out, &mut Vec::new()).unwrap();
+        let done = print(&answer, way(Format::Properties, None), None, &mut out, &mut Vec::new()).unwrap();
         assert_eq!(done, Done::Partly { missing: vec!["n3".to_owned()] });
         assert!(String::from_utf8(out).unwrap().contains("\nn2\\:mem.free=16479993856\n"));
+    }
+
+    #[test]
+    fn an_order_puts_what_has_no_value_last_in_tables_and_in_json() {
+        let mut answer = answer();
+        let mut other = NodeAnswer { node: "n2".to_owned(), ..answer.nodes[0].clone() };
+        other.series[0] = serde_json::from_str(
+            r#"{"name": "mem.free", "kind": "gauge", "unit": "bytes", "stamp": "1763690000.5", "value": "26479993856"}"#,
+        )
+        .unwrap();
+        answer.nodes.push(other);
+        let of = |format, top| {
+            let mut out = Vec::new();
+            let order = Order { sort: Some(Sort::Value), top };
+            let way = Way { order, ..way(format, None) };
+            print(&answer, way, None, &mut out, &mut Vec::new()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            of(Format::Table, Some(3)),
+            "SERIES                   VALUE  READS\n\
+             n2:mem.free        26479993856  24.7 GiB\n\
+             n1:mem.free        16479993856  15.3 GiB\n\
+             n1:mem.high_total  absent: this kernel does not print it\n"
+        );
+        let json = of(Format::Json, None);
+        assert_eq!(json.lines().count(), 6);
+        assert!(json.starts_with(r#"{"node":"n2","name":"mem.free""#), "{json}");
+    }
+
+    #[test]
+    fn a_terminal_has_colours_for_what_failed_and_faint_units() {
+        let mut out = Vec::new();
+        let look = Look { has_color: true, ..Look::plain(Some(80)) };
+        print(&answer(), Way { look, ..way(Format::Table, None) }, None, &mut out, &mut Vec::new()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("\x1b[1mSERIES\x1b[0m "), "{text:?}");
+        assert!(text.contains("\x1b[31mFAILED: malformed text\x1b[0m\n"), "{text:?}");
+        assert!(text.contains("16479993856  15.3 \x1b[2mGiB\x1b[0m\n"), "{text:?}");
     }
 }

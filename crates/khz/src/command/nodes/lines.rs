@@ -8,7 +8,8 @@ use khz_model::fold::fold;
 use serde_json::Value;
 
 use super::table::span;
-use crate::show::table::{cut, printable};
+use crate::show::look::{Look, Tone};
+use crate::show::table::{printable, wrapped};
 
 /// `5 nodes: 2 up, 1 down, 1 left, 1 missing; 3 expected`.
 pub fn summary(all: &[(NodeStatus, &Value)]) -> String {
@@ -25,20 +26,35 @@ pub fn summary(all: &[(NodeStatus, &Value)]) -> String {
     format!("{} {nodes}: {}{expected}", all.len(), states.join(", "))
 }
 
+/// The lines after the first one of a sentence that does not fit into one.
+const INDENT: &str = "  ";
+/// Terminals that are narrower have no room for an indent.
+const INDENTED_MIN: usize = 20;
+
+/// Prints a sentence. On a terminal it is broken at its width, not cut: the reason stands at the end.
+pub fn line(text: &str, tone: Tone, look: &Look, out: &mut impl Write) -> io::Result<()> {
+    let Some(width) = look.width else { return writeln!(out, "{}", look.painted(text, tone)) };
+    let indent = if width < INDENTED_MIN { "" } else { INDENT };
+    for (at, part) in wrapped(text, width - indent.len()).iter().enumerate() {
+        writeln!(out, "{}{}", if at == 0 { "" } else { indent }, look.painted(part, tone))?;
+    }
+    Ok(())
+}
+
 /// Nodes that run lanes more slowly than readers asked for.
-pub fn slowed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn slowed(all: &[(NodeStatus, &Value)], look: &Look, out: &mut impl Write) -> io::Result<()> {
     let is_slowed = |status: &NodeStatus| status.lanes.iter().any(|lane| lane.slowed_from().is_some());
     let names: Vec<String> =
         all.iter().filter(|(status, _)| is_slowed(status)).map(|(status, _)| status.node.clone()).collect();
     if names.is_empty() {
         return Ok(());
     }
-    let line = format!("{}: slower than asked, to stay below the CPU ceiling (cpu_max)", fold(&names));
-    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
+    let text = format!("{}: slower than asked, to stay below the CPU ceiling (cpu_max)", fold(&names));
+    line(&text, Tone::Plain, look, out)
 }
 
 /// Nodes that are not at the hub that they prefer.
-pub fn away(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn away(all: &[(NodeStatus, &Value)], look: &Look, out: &mut impl Write) -> io::Result<()> {
     let mut lines: Vec<(Away, &str, Vec<&str>)> = Vec::new();
     for (status, _) in all {
         let (Some(away), Some(hub)) = (&status.away, &status.hub) else { continue };
@@ -60,8 +76,8 @@ pub fn away(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl W
             Some(back) => format!("back at the earliest in {}", span(Some(&back))),
             None => "it stays".to_owned(),
         };
-        let line = printable(&format!("{}: on {hub}; {first}{since}: {why}; {back}", fold(nodes)));
-        writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))?;
+        let text = printable(&format!("{}: on {hub}; {first}{since}: {why}; {back}", fold(nodes)));
+        line(&text, Tone::Plain, look, out)?;
     }
     Ok(())
 }
@@ -73,18 +89,18 @@ fn soonest(one: Option<String>, other: Option<String>) -> Option<String> {
 }
 
 /// Nodes whose names nothing proves.
-pub fn believed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn believed(all: &[(NodeStatus, &Value)], look: &Look, out: &mut impl Write) -> io::Result<()> {
     let names: Vec<String> =
         all.iter().filter(|(status, _)| status.believed).map(|(status, _)| status.node.clone()).collect();
     if names.is_empty() {
         return Ok(());
     }
-    let line = format!("names are believed, not proved (--insecure): {}", fold(&names));
-    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
+    let text = format!("names are believed, not proved (--insecure): {}", fold(&names));
+    line(&text, Tone::Plain, look, out)
 }
 
 /// Why nodes are down or were refused.
-pub fn problems(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn problems(all: &[(NodeStatus, &Value)], look: &Look, out: &mut impl Write) -> io::Result<()> {
     let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
     for (status, _) in all {
         let Some(problem) = status.problem.as_deref() else { continue };
@@ -94,8 +110,8 @@ pub fn problems(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut im
         }
     }
     for (problem, nodes) in sentences {
-        let line = printable(&format!("{}: {problem}", fold(nodes)));
-        writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))?;
+        let text = printable(&format!("{}: {problem}", fold(nodes)));
+        line(&text, Tone::Bad, look, out)?;
     }
     Ok(())
 }

@@ -2,11 +2,12 @@
 
 pub mod forget;
 mod lines;
+mod order;
 mod table;
 
+use self::order::Order;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
-use crate::show::terminal;
 use clap::{Args, Subcommand};
 use std::io::Write;
 
@@ -14,9 +15,10 @@ use khz_ask::{NodeStatus, Nodes};
 use khz_model::Misses;
 
 use crate::command::target::AGENT_ALONE;
+use crate::show::look::{ColorFlag, Look, Tone};
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::table::{cut, json_line};
+use crate::show::table::json_line;
 use khz_model::fold::{by_name, fold};
 
 /// Examples for `khz nodes --help`.
@@ -28,6 +30,7 @@ Examples:
                                     of them, it names them; exit code 3
   khz nodes --down --missing        only those that are down or were never seen;
                                     the exit code is 3 if there are any
+  khz nodes --sort lost --top 5     those that lost most rows
   khz nodes forget node017          a node that will not come back
   khz nodes --json | jq .state      one object a line, for programs
 
@@ -52,9 +55,15 @@ pub struct NodesFlags {
     /// Only nodes that are missing: expected, and never seen.
     #[arg(long)]
     pub missing: bool,
+    /// Which come first.
+    #[command(flatten)]
+    pub order: Order,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Colours.
+    #[command(flatten)]
+    pub color: ColorFlag,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -77,9 +86,11 @@ pub enum NodesCommand {
 /// Asks for the nodes and prints them, or has some of them forgotten.
 pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     if let Some(NodesCommand::Forget(mut forget)) = flags.command {
-        if !flags.hosts.is_empty() || flags.down || flags.missing || flags.json {
+        let has_order = flags.order != Order::default();
+        if !flags.hosts.is_empty() || flags.down || flags.missing || flags.json || has_order {
             return Err(Failure::usage(
-                "`khz nodes forget NODES` takes the nodes after `forget`, and no --down, --missing or --json",
+                "`khz nodes forget NODES` takes the nodes after `forget`, and nothing of a list (--down, --missing, \
+                 --sort, --top, --json)",
             ));
         }
         // Settings may stand before the word, too.
@@ -94,8 +105,13 @@ pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         Some(hosts) if found.lacks(hosts) => flags.target.unknown_nodes(&plan, hosts)?,
         _ => Misses::default(),
     };
-    let choice = Choice { as_json: flags.json, only_down: flags.down, only_missing: flags.missing };
-    print(&found, &misses, choice, terminal::width(), out)
+    let choice = Choice {
+        as_json: flags.json,
+        only_down: flags.down,
+        only_missing: flags.missing,
+        order: flags.order,
+    };
+    print(&found, &misses, choice, &Look::of_stdout(flags.color.color), out)
 }
 
 /// Which nodes to print, and how.
@@ -107,17 +123,13 @@ pub struct Choice {
     pub only_down: bool,
     /// Only nodes that are expected and were never seen; any of them makes the exit code 3.
     pub only_missing: bool,
+    /// Which come first, and how many are printed. The exit code is about all.
+    pub order: Order,
 }
 
 /// Prints the nodes and their number. The exit code is 3 where expected nodes are down or missing, where `--down` or
 /// `--missing` finds some, and where nobody knows a named node (`misses`).
-pub fn print(
-    nodes: &Nodes,
-    misses: &Misses,
-    choice: Choice,
-    width: Option<usize>,
-    out: &mut impl Write,
-) -> Outcome {
+pub fn print(nodes: &Nodes, misses: &Misses, choice: Choice, look: &Look, out: &mut impl Write) -> Outcome {
     let mut all = nodes.statuses()?;
     all.sort_by(|(a, _), (b, _)| by_name(&a.node, &b.node));
     let summary = lines::summary(&all);
@@ -127,17 +139,19 @@ pub fn print(
     };
     let is_filtered = choice.only_down || choice.only_missing;
     all.retain(|(status, _)| is_chosen(status));
+    let mut shown = all.clone();
+    choice.order.arrange(&mut shown);
     if choice.as_json {
-        for (_, value) in &all {
+        for (_, value) in &shown {
             writeln!(out, "{}", json_line(value))?;
         }
     } else if !all.is_empty() {
-        out.write_all(table::table(&all).render(width).as_bytes())?;
-        lines::problems(&all, width, out)?;
-        lines::away(&all, width, out)?;
-        lines::slowed(&all, width, out)?;
-        lines::believed(&all, width, out)?;
-        writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
+        out.write_all(table::table(&shown).draw(look).as_bytes())?;
+        lines::problems(&shown, look, out)?;
+        lines::away(&shown, look, out)?;
+        lines::slowed(&shown, look, out)?;
+        lines::believed(&shown, look, out)?;
+        lines::line(&summary, Tone::Plain, look, out)?;
     } else if nodes.status.is_empty() && misses.is_empty() {
         crate::show::table::remark!("no node has reported yet");
     }
@@ -167,6 +181,7 @@ pub fn print(
 mod tests {
     use serde_json::Value;
 
+    use super::order::Sort;
     use super::*;
 
     const ANSWER: &str = r#"{"nodes": ["node10", "node2", "node9"], "status": [
@@ -185,7 +200,7 @@ mod tests {
     fn printed(answer: &str, choice: Choice) -> (String, Done) {
         let nodes: Nodes = serde_json::from_str(answer).unwrap();
         let mut out = Vec::new();
-        let done = print(&nodes, &Misses::default(), choice, Some(80), &mut out).unwrap();
+        let done = print(&nodes, &Misses::default(), choice, &Look::plain(Some(80)), &mut out).unwrap();
         (String::from_utf8(out).unwrap(), done)
     }
 
@@ -293,7 +308,8 @@ mod tests {
         let answer = format!(r#"{{"status": [{}, {}]}}"#, node("n1", "\"240.0\""), node("n2", "\"180.0\""));
         let nodes: Nodes = serde_json::from_str(&answer).unwrap();
         let mut text = Vec::new();
-        print(&nodes, &khz_model::Misses::default(), Choice::default(), None, &mut text).unwrap();
+        print(&nodes, &khz_model::Misses::default(), Choice::default(), &Look::plain(None), &mut text)
+            .unwrap();
         let text = String::from_utf8(text).unwrap();
         let expected = "n[1-2]: on hub2; hub1:7071 12m ago: silent for 2.5s; back at the earliest in 3m\n";
         assert!(text.contains(expected), "{text}");
@@ -309,5 +325,49 @@ mod tests {
             (&Value::from("node10"), &Value::from(7))
         );
         assert_eq!(lines[0]["connects"], 4, "also what the table does not show");
+    }
+
+    #[test]
+    fn an_order_puts_the_worst_first_and_what_is_unknown_last() {
+        let names = |sort, top| -> Vec<String> {
+            let order = Order { sort: Some(sort), top };
+            let (text, _) = printed(ANSWER, Choice { as_json: true, order, ..Choice::default() });
+            let nodes = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["node"].clone());
+            nodes.map(|node| node.as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(Sort::Node, None), ["node2", "node9", "node10"]);
+        assert_eq!(names(Sort::State, None), ["node2", "node9", "node10"]);
+        for by in [Sort::Rows, Sort::Lost, Sort::Late, Sort::Offset, Sort::Rtt] {
+            assert_eq!(names(by, None), ["node10", "node2", "node9"], "{by:?}");
+            assert_eq!(names(by, Some(1)), ["node10"], "{by:?}");
+        }
+        let all = Choice { order: Order { sort: Some(Sort::Lost), top: Some(1) }, ..Choice::default() };
+        let (text, done) = printed(&states(&["n2"]), all);
+        assert!(text.contains("n1 ") && !text.contains("n2 "), "{text}");
+        assert_eq!(done, Done::Partly { missing: vec!["n2".to_owned()] }, "the exit code is about all");
+    }
+
+    #[test]
+    fn a_narrow_terminal_keeps_the_state_and_breaks_the_reasons() {
+        let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
+        for width in 1..100 {
+            let (mut out, look) = (Vec::new(), Look::plain(Some(width)));
+            print(&nodes, &Misses::default(), Choice::default(), &look, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().all(|line| crate::show::fit::columns(line) <= width), "{width}: {text}");
+            assert!(width < 24 || text.contains("down 12s"), "{width}: {text}");
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(width < 24 || words.contains("node[2,9]: the connection was reset"), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_shows_in_red_what_is_down() {
+        let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
+        let (mut out, look) = (Vec::new(), Look { has_color: true, ..Look::plain(Some(80)) });
+        print(&nodes, &Misses::default(), Choice::default(), &look, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("node2   \x1b[31mdown 12s\x1b[0m "), "{text:?}");
+        assert!(text.contains("node10  up 3d "), "{text:?}");
     }
 }

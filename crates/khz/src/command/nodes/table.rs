@@ -3,11 +3,15 @@
 use khz_ask::{LaneStatus, NodeStatus};
 use serde_json::Value;
 
+use crate::show::look::Tone;
 use crate::show::quantities::{of_count, of_span};
-use crate::show::table::{Side, Table};
+use crate::show::table::{Cell, Side, Table};
 
 /// Shown where nothing is known.
 const UNKNOWN: &str = "-";
+
+/// On a narrow terminal these columns are left out, the first one first: VERSION, RTT, OFFSET, LATE, EXPECTED, ROWS, RATE, LOST.
+const LEAVING: [usize; 8] = [8, 7, 6, 5, 9, 3, 2, 4];
 
 /// The table of these nodes.
 pub fn table(all: &[(NodeStatus, &Value)]) -> Table {
@@ -26,27 +30,35 @@ pub fn table(all: &[(NodeStatus, &Value)]) -> Table {
     // Where no node is expected the column would be empty.
     let has_expected = all.iter().any(|(status, _)| status.expected);
     let columns = titles.len() - usize::from(!has_expected);
-    let mut table = Table::new(&titles[..columns], 0);
+    let mut table = Table::new(&titles[..columns], 0).leaving(&LEAVING);
     for (status, _) in all {
         let sum = |count: fn(&LaneStatus) -> u64| match status.lanes.as_slice() {
             [] => UNKNOWN.to_owned(),
             lanes => of_count(lanes.iter().map(count).fold(0, u64::saturating_add)),
         };
+        let has_lost = status.lanes.iter().any(|lane| lane.lost > 0);
+        let is_away = status.is("down") || status.is("missing");
         let row = [
-            status.node.clone(),
-            state(status),
-            rates(&status.lanes),
-            sum(|lane| lane.rows),
-            sum(|lane| lane.lost),
-            sum(|lane| lane.late),
-            span(status.clock_offset.as_deref()),
-            span(status.round_trip.as_deref()),
-            status.version.clone(),
-            if status.expected { "yes" } else { "no" }.to_owned(),
+            status.node.clone().into(),
+            Cell::new(state(status), if is_away { Tone::Bad } else { Tone::Plain }),
+            known(rates(&status.lanes)),
+            known(sum(|lane| lane.rows)),
+            Cell::new(sum(|lane| lane.lost), if has_lost { Tone::Bad } else { Tone::Plain }),
+            known(sum(|lane| lane.late)),
+            known(span(status.clock_offset.as_deref())),
+            known(span(status.round_trip.as_deref())),
+            status.version.clone().into(),
+            if status.expected { "yes" } else { "no" }.to_owned().into(),
         ];
         table.row(row.into_iter().take(columns));
     }
     table
+}
+
+/// What is not known is faint.
+fn known(text: String) -> Cell {
+    let tone = if text == UNKNOWN { Tone::Faint } else { Tone::Plain };
+    Cell::new(text, tone)
 }
 
 /// `up 3d`, `down 12s`: how long it has been up, or how long ago it was last heard.

@@ -1,15 +1,19 @@
 //! How a recording goes: a line that is redrawn on a terminal, and one at the end.
 
-use std::io::IsTerminal;
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, Rate};
 use khz_record::{Counts, Missing, Recorder};
 
 use crate::show::quantities::{of_bytes, of_count, of_span, of_whole_span};
+use crate::show::terminal;
 
-/// The time between two redraws.
-const PERIOD: Duration = Duration::from_millis(500);
+/// The time between two redraws: at most four a second.
+const PERIOD: Duration = Duration::from_millis(250);
+/// The rate of writing is that of about this time: blocks come in bursts.
+const WRITTEN_SPAN: Duration = Duration::from_secs(5);
 
 /// The line.
 pub struct Progress {
@@ -21,21 +25,59 @@ pub struct Progress {
     asked: Option<Rate>,
     /// How much of the past is done, in percent.
     share: Option<u64>,
+    /// How many bytes were written, and when: the oldest ones of [`WRITTEN_SPAN`] first.
+    written: VecDeque<(Instant, u64)>,
 }
 
 impl Progress {
     /// The line is drawn only on a terminal.
     pub fn new(is_quiet: bool, asked: Option<Rate>) -> Self {
-        let is_shown = !is_quiet && std::io::stderr().is_terminal();
-        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked, share: None }
+        let is_shown = !is_quiet && std::io::stderr().is_terminal() && terminal::obeys_escapes();
+        let (began, written) = (Instant::now(), VecDeque::new());
+        Progress { began, drawn: None, is_shown, is_quiet, asked, share: None, written }
     }
 
     /// Draws it, if it is time.
     pub fn draw(&mut self, counts: impl FnOnce() -> Counts) {
         if self.is_shown && self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD) {
-            self.drawn = Some(Instant::now());
-            eprint!("\r\x1b[K{}", cut(self.line(&counts())));
+            let (now, counts) = (Instant::now(), counts());
+            self.drawn = Some(now);
+            let line = self.live(&counts, now);
+            // A closed terminal is no problem.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", cut(line));
         }
+    }
+
+    /// The line while it goes on: time, rows, what is missing, bytes, and how fast they are written. What matters most comes
+    /// first, because a narrow terminal cuts the end.
+    fn live(&mut self, counts: &Counts, now: Instant) -> String {
+        let Counts { nodes, rows, bytes, .. } = counts;
+        let mut words = vec![of_whole_span(now.saturating_duration_since(self.began).as_secs_f64())];
+        words.extend(self.share.map(|share| format!("{share} % done")));
+        words.push(some(*nodes, "node", "nodes"));
+        words.push(some(*rows, "row", "rows"));
+        let missing = lacking(&counts.missing);
+        words.push(if missing.is_empty() { "none missing".to_owned() } else { missing.join(", ") });
+        words.push(of_bytes(*bytes as f64, ""));
+        let rate = self.rate_of_writing(*bytes, now);
+        words.push(rate.map_or_else(|| "? B/s".to_owned(), |rate| of_bytes(rate, "/s")));
+        words.join("   ")
+    }
+
+    /// Bytes a second; unknown at the beginning.
+    fn rate_of_writing(&mut self, bytes: u64, now: Instant) -> Option<f64> {
+        // The first one is as old as the span, or a little older.
+        while self
+            .written
+            .get(1)
+            .is_some_and(|(time, _)| now.saturating_duration_since(*time) >= WRITTEN_SPAN)
+        {
+            self.written.pop_front();
+        }
+        self.written.push_back((now, bytes));
+        let (time, before) = self.written.front()?;
+        let seconds = now.saturating_duration_since(*time).as_secs_f64();
+        (seconds > 0.0).then(|| bytes.saturating_sub(*before) as f64 / seconds)
     }
 
     /// The same for past rows; `share` is how much of the time is done, in percent.
@@ -149,5 +191,26 @@ mod tests {
         assert_eq!(other_rates(asked, (tick, tick)), None);
         let third = Rate::from_hz(30).unwrap().period();
         assert_eq!(other_rates(asked, (third, third)).unwrap(), "at 30Hz instead of 20Hz");
+    }
+
+    #[test]
+    fn the_live_line_has_what_matters_first_and_the_rate_of_the_last_seconds() {
+        let mut progress = Progress::new(true, None);
+        let start = progress.began;
+        let missing = Missing { rows: 41, gaps: 2, ..Missing::default() };
+        let counts = |bytes, missing| Counts { nodes: 3, rows: 1_234, bytes, missing, ..Counts::default() };
+        let second = |n| start + Duration::from_secs(n);
+        assert_eq!(
+            progress.live(&counts(0, Missing::default()), second(1)),
+            "1.0s   3 nodes   1234 rows   none missing   0 B   ? B/s"
+        );
+        for n in 2..30 {
+            progress.live(&counts(1_024 * n, missing), second(n));
+        }
+        assert_eq!(
+            progress.live(&counts(1_024 * 30 + 6_144 * 5, missing), second(95)),
+            "1m 35s   3 nodes   1234 rows   41 rows missing in 2 gaps   60.0 KiB   481 B/s"
+        );
+        assert!(progress.written.len() < 10);
     }
 }

@@ -89,6 +89,7 @@ impl Watch {
                 }
             }
             follower.tell_outage(false)?;
+            follower.printer.rest()?;
         }
         follower.end()
     }

@@ -1,10 +1,12 @@
 //! `khz watch`: its flags. `follow.rs` follows the rows, `rates.rs` makes rates of counters, `lines.rs` and `screen.rs`
-//! print. `past.rs` shows the past again.
+//! print; `pages.rs` and `picture.rs` make what is on the screen. `past.rs` shows the past again.
 
 mod follow;
 mod lines;
 mod outage;
+mod pages;
 mod past;
+mod picture;
 mod printer;
 mod rates;
 mod screen;
@@ -28,6 +30,8 @@ use crate::command::lasting::Absent;
 use crate::command::past::Span;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::look::{ColorFlag, Look, When};
+use crate::show::order::Order;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::terminal;
 
@@ -40,9 +44,14 @@ Examples:
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal
                                             strings
   khz watch kernel.interrupts --raw         the counter itself
+  khz watch 'program.cpu[*]' --top 10       the ten programs that take most CPU,
+                                            the largest first
   khz watch 'node7:load.*' --from '2026-11-21 14:00' --speed 10
                                             replays that time from the hub's
                                             store, ten times as fast
+
+On a terminal the column TREND has the last values of each series, the lowest as
+the lowest bar; it is left out where there is no room. What is unknown is a hole.
 
 In a pipe, a line that begins with # names the columns, or says how many rows of
 a node were lost since the start.
@@ -76,6 +85,12 @@ pub struct WatchFlags {
     /// One JSON object a row.
     #[arg(long)]
     pub json: bool,
+    /// On a terminal: which series come first.
+    #[command(flatten)]
+    pub order: Order,
+    /// Colours.
+    #[command(flatten)]
+    pub color: ColorFlag,
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
@@ -111,43 +126,76 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
+    let way = Way::of(flags.json, flags.color.color, flags.order)?;
     let is_past = flags.from.is_some();
     let asked = (!is_past).then_some(interest.rate);
     let watch = Watch { raw: flags.raw, count: flags.count, until, is_past, asked };
     if let Some(from) = &flags.from {
         let span = Span::of(from, flags.to.as_deref())?;
         let replay = Replay::new(&flags.target, &plan, interest.patterns, span, flags.speed)?;
-        return replay.show(|next| onto(watch, flags.json, terminal::size(), out, next));
+        return replay.show(|next| onto(watch, way, out, next));
     }
     let mut rows = flags.target.rows(&plan, interest, watch.left())?.until(until);
     let absent = rows.absent();
-    onto_without(absent, watch, flags.json, terminal::size(), out, move || rows.next())
+    onto_without(absent, watch, way, out, move || rows.next())
 }
 
-/// Prints on a screen where stdout is a terminal, else as lines.
+/// How rows are printed.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// One JSON object a row.
+    Json,
+    /// A line for each row.
+    Lines,
+    /// A picture on a terminal, in this order.
+    Screen(Look, Order),
+}
+
+impl Way {
+    /// A picture where stdout is a terminal whose cursor can go up, else lines, which come as they are.
+    pub fn of(as_json: bool, color: When, order: Order) -> Result<Self, Failure> {
+        let has_screen = !as_json && terminal::size().is_some() && terminal::obeys_escapes();
+        if !has_screen && order.is_wanted() {
+            return Err(Failure::usage(NO_ORDER));
+        }
+        Ok(match as_json {
+            true => Way::Json,
+            false if has_screen => Way::Screen(Look::of_stdout(color), order),
+            false => Way::Lines,
+        })
+    }
+}
+
+/// Rows that are lines have no order but that of time.
+const NO_ORDER: &str = "--sort and --top order the table of a terminal, and here is none: rows come as lines, one after \
+     the other; `khz get --top N` prints the first N once";
+
+/// Prints on a screen or as lines.
 pub fn onto(
     watch: Watch,
-    as_json: bool,
-    terminal: Option<(usize, usize)>,
+    way: Way,
     out: &mut impl Write,
     next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
 ) -> Outcome {
-    onto_without(Absent::default(), watch, as_json, terminal, out, next)
+    onto_without(Absent::default(), watch, way, out, next)
 }
 
 fn onto_without(
     absent: Absent,
     watch: Watch,
-    as_json: bool,
-    terminal: Option<(usize, usize)>,
+    way: Way,
     out: &mut impl Write,
     next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
 ) -> Outcome {
     let remarks = &mut std::io::stderr();
-    match terminal {
-        Some((columns, lines)) if !as_json => {
-            watch.follow_without(absent, next, &mut Screen::new(columns, lines, out), remarks)
+    match way {
+        Way::Screen(look, order) => {
+            let mut screen = Screen::new(terminal::size, look, order, out);
+            watch.follow_without(absent, next, &mut screen, remarks)
         }
-        _ => watch.follow_without(absent, next, &mut Lines::new(as_json, out), remarks),
+        Way::Json | Way::Lines => {
+            let mut lines = Lines::new(matches!(way, Way::Json), out);
+            watch.follow_without(absent, next, &mut lines, remarks)
+        }
     }
 }

@@ -71,6 +71,10 @@ pub trait Printer {
     fn change(&mut self, change: &Change<'_>) -> std::io::Result<()>;
     /// Clears the screen for a sentence on stderr.
     fn clear(&mut self) -> std::io::Result<()>;
+    /// The next row has not come yet: a moment for what waits.
+    fn rest(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
     /// Prints what has not been printed yet.
     fn finish(&mut self) -> std::io::Result<()>;
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::show::order::Sort;
 use crate::show::outcome::Done;
 use khz_ask::{Cell, Column, Row};
 use khz_model::{Notice, RowNumber};
@@ -45,10 +46,18 @@ fn rows_of_n1() -> Vec<Piece> {
     ]
 }
 
+fn screen<W: Write>(size: (usize, usize), order: Order, out: &mut W) -> Screen<'_, W> {
+    Screen::new(move || Some(size), Look::plain(None), order, out)
+}
+
 fn printed(watch: Watch, as_json: bool, terminal: Option<(usize, usize)>) -> (String, Outcome) {
     let mut pieces = rows_of_n1().into_iter();
     let mut out = Vec::new();
-    let outcome = onto(watch, as_json, terminal, &mut out, || Ok(pieces.next().map(|feed| vec![feed])));
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let outcome = match terminal {
+        Some(size) => watch.follow(next, &mut screen(size, Order::default(), &mut out), &mut Vec::new()),
+        None => onto(watch, if as_json { Way::Json } else { Way::Lines }, &mut out, next),
+    };
     (String::from_utf8(out).unwrap(), outcome)
 }
 
@@ -121,7 +130,7 @@ fn ticks_before_a_node_counts_again_are_no_lost_rows_and_are_named_if_they_last_
         let (mut pieces, mut out) = (pieces.into_iter(), Vec::new());
         let watch = Watch { raw: true, count, ..Watch::default() };
         let outcome =
-            onto(watch, true, None, &mut out, || Ok(pieces.next().map(|piece| vec![piece]))).unwrap();
+            onto(watch, Way::Json, &mut out, || Ok(pieces.next().map(|piece| vec![piece]))).unwrap();
         (String::from_utf8(out).unwrap(), outcome)
     };
     let columns = || rows_of_n1().swap_remove(0);
@@ -244,7 +253,8 @@ fn several_nodes_are_rows_of_one_screen_and_a_notice_is_printed_once() {
     let (mut out, mut remarks) = (Vec::new(), Vec::new());
     let mut pieces = two_nodes().into_iter();
     let next = || Ok(pieces.next().map(|feed| vec![feed]));
-    let outcome = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut remarks);
+    let outcome =
+        Watch::default().follow(next, &mut screen((80, 24), Order::default(), &mut out), &mut remarks);
     assert!(outcome.is_err(), "the feed ended by itself");
     assert_eq!(String::from_utf8(remarks).unwrap(), "khz: n[1-2]: 1000Hz is above the ceiling\n");
     let text = String::from_utf8(out).unwrap();
@@ -334,7 +344,8 @@ fn on_a_screen_the_numbers_of_a_node_that_is_gone_are_marked_until_it_is_back() 
         let mut out = Vec::new();
         let mut pieces = pieces.into_iter();
         let next = || Ok(pieces.next().map(|feed| vec![feed]));
-        let _ = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut Vec::new());
+        let _ =
+            Watch::default().follow(next, &mut screen((80, 24), Order::default(), &mut out), &mut Vec::new());
         String::from_utf8(out).unwrap()
     };
     let all = changes();
@@ -373,9 +384,9 @@ fn the_screen_fits_the_terminal() {
     assert_eq!(
         last,
         "n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost\n\
-         SERIES               NOW\n\
+         SERIES               NOW  TREND\n\
          net.rx_bytes[eth0]  absent: instance gone\n\
-         load.1m             0.61\n"
+         load.1m             0.61  ▁█\n"
     );
     let (narrow, _) = printed(Watch::default(), false, Some((20, 3)));
     let plain = narrow.rsplit("\x1b[J").next().unwrap();
@@ -392,7 +403,7 @@ fn a_channel_that_was_refused_until_the_end_has_not_ended_well_if_no_row_came() 
     let end = |pieces: Vec<Piece>| {
         let watch = Watch { is_past: true, ..Watch::default() };
         let mut feed = Some(pieces);
-        onto(watch, false, None, &mut Vec::new(), || Ok(feed.take()))
+        onto(watch, Way::Lines, &mut Vec::new(), || Ok(feed.take()))
     };
     let refused = || notice("channel hot: it has no memory left", true);
     assert!(matches!(end(vec![refused()]), Err(Failure::Work(text)) if text.ends_with("by n1")));
@@ -403,4 +414,79 @@ fn a_channel_that_was_refused_until_the_end_has_not_ended_well_if_no_row_came() 
     rows.truncate(2);
     rows.insert(0, refused());
     assert!(matches!(end(rows), Ok(Done::Wholly)));
+}
+
+/// What is on the screen at the end.
+fn picture_of(pieces: Vec<Piece>, size: (usize, usize), order: Order) -> String {
+    let (mut out, mut pieces) = (Vec::new(), pieces.into_iter());
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let _ = Watch::default().follow(next, &mut screen(size, order, &mut out), &mut Vec::new());
+    String::from_utf8(out).unwrap().rsplit("\x1b[J").next().unwrap().to_owned()
+}
+
+#[test]
+fn an_order_ranks_the_series_of_all_nodes_and_what_is_unknown_comes_last() {
+    let ranked = picture_of(two_nodes(), (80, 24), Order { sort: Some(Sort::Value), top: Some(3) });
+    assert_eq!(
+        ranked,
+        "2 nodes at 10Hz   2025-11-21 01:53:20.500 UTC   4 rows lost   3 of 4 series\n\
+         NODE  SERIES                 NOW  TREND\n\
+         n1    load.1m               0.61  ▁█\n\
+         n2    load.1m               0.61  ▁█\n\
+         n1    net.rx_bytes[eth0]  absent\n"
+    );
+}
+
+#[test]
+fn a_series_of_several_nodes_has_a_trend() {
+    let pieces = two_nodes().into_iter().map(|mut piece| {
+        match &mut piece {
+            Piece::Columns { columns, .. } => drop(columns.remove(0)),
+            Piece::Rows { rows, .. } => rows.iter_mut().for_each(|row| drop(row.cells.remove(0))),
+            _ => {}
+        }
+        piece
+    });
+    assert_eq!(
+        picture_of(pieces.collect(), (80, 24), Order::default()),
+        "2 nodes at 10Hz   2025-11-21 01:53:20.500 UTC   4 rows lost\n\
+         NODE  load.1m  TREND\n\
+         n1       0.61  ▁█\n\
+         n2       0.61  ▁█\n"
+    );
+}
+
+#[test]
+fn a_screen_fits_every_terminal_also_one_that_changes_its_size() {
+    use std::cell::Cell;
+    for order in [Order::default(), Order { sort: Some(Sort::Name), top: None }] {
+        for columns in (1..120).chain([500]) {
+            let text = picture_of(two_nodes(), (columns, 24), order);
+            assert!(text.lines().all(|line| crate::show::fit::columns(line) <= columns), "{columns}: {text}");
+        }
+        let size = Cell::new((80, 24));
+        let (mut out, mut pieces) = (Vec::new(), two_nodes().into_iter());
+        let mut screen = Screen::new(|| Some(size.get()), Look::plain(None), order, &mut out);
+        let next = || {
+            size.set((size.get().0 - 5, 24));
+            Ok(pieces.next().map(|feed| vec![feed]))
+        };
+        let _ = Watch::default().follow(next, &mut screen, &mut Vec::new());
+        drop(screen);
+        let text = String::from_utf8(out).unwrap();
+        let last = text.rsplit("\x1b[2J").next().unwrap();
+        assert!(text.contains("\x1b[H\x1b[2J"), "the old lines may be anywhere: {text:?}");
+        let plain = last.rsplit("\x1b[J").next().unwrap();
+        assert!(plain.lines().all(|line| crate::show::fit::columns(line) <= size.get().0 + 5), "{plain}");
+    }
+}
+
+#[test]
+fn foreign_names_move_no_cursor_of_the_screen() {
+    let mut pieces = rows_of_n1();
+    if let Piece::Columns { columns, .. } = &mut pieces[0] {
+        columns[1].series = "fs.size[/a\u{202e}\x1b[2J名]".to_owned();
+    }
+    let text = picture_of(pieces, (60, 24), Order::default());
+    assert!(text.contains("fs.size[/a\\u202e?[2J名]"), "{text}");
 }

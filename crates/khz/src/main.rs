@@ -52,6 +52,7 @@ use crate::command::{
     wait, watch,
 };
 use crate::config::secrets::hidden;
+use crate::role::apart;
 use crate::show::outcome::{self, Outcome};
 use crate::show::table::{remark, say};
 
@@ -67,7 +68,8 @@ fn main() -> ExitCode {
     if let Some(sentence) = sentence {
         remark!("{}", hidden(&sentence));
     }
-    code
+    apart::end(code);
+    ExitCode::from(code)
 }
 
 /// Runs the command that was typed.

@@ -55,6 +55,7 @@ use crate::command::{
     wait, watch,
 };
 use crate::config::secrets::hidden;
+use crate::role::apart;
 use crate::show::look::{Look, When};
 use crate::show::outcome::{self, Outcome};
 use crate::show::table::{remark, say};
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
     if let Some(sentence) = sentence {
         remark!("{}", hidden(&sentence));
     }
-    code
+    apart::end(code);
+    ExitCode::from(code)
 }
 
 /// Runs the command that was typed.

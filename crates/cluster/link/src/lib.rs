@@ -26,6 +26,7 @@ mod inbound;
 mod intake;
 mod lane_book;
 mod lane_sender;
+mod lane_sink;
 mod left_lanes;
 pub mod limits;
 mod message;
@@ -57,6 +58,7 @@ pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
+pub use lane_sink::{Accept, Held, LaneKey, LaneSink};
 pub use message::{
     ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_DEFINITIONS,
     KNOWS_OWN, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame,
@@ -65,6 +67,6 @@ pub use message::{
 pub use older::knows;
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
-pub use reader_end::{Accept, Held, LaneKey, LaneSink, ReaderEnd};
+pub use reader_end::ReaderEnd;
 pub use source::{Answer, Carrier, Lane, Lanes, Overtaken};
 pub use standing::Standing;

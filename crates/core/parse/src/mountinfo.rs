@@ -77,12 +77,13 @@ fn mount(line: &[u8]) -> Option<Mount<'_>> {
     let mut after = words.skip_while(|word| *word != b"-").skip(1);
     let (fs_type, device, all) = (after.next()?, after.next()?, after.next()?);
     let has = |options: &[u8], wanted: &[u8]| options.split(|&byte| byte == b',').any(|one| one == wanted);
-    let is_whole = [number, root, place, fs_type, device].iter().all(|word| !word.is_empty());
+    let is_whole = [number, root, place, fs_type].iter().all(|word| !word.is_empty());
     is_whole.then(|| Mount {
         number,
         root,
         place,
-        device,
+        // mount(2) takes an empty word, too; mount(8) calls it so.
+        device: if device.is_empty() { b"none" } else { device },
         fs_type,
         is_read_only: has(options, b"ro"),
         // Since Linux 6.15, ext4 says so after an error (`errors=remount-ro`), and is not mounted `ro`.
@@ -147,6 +148,13 @@ mod tests {
 34 27 0:50 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw
 35 27 0:51 / /devices rw - ext4 /dev/sdc1 rw,emergency_ro
 ";
+
+    #[test]
+    fn a_mount_whose_device_has_no_name_is_a_mount() {
+        let text = b"36 27 0:44 / /mnt/x rw - tmpfs  rw\n";
+        let device = |mount: &Mount<'_>| mount.device.to_owned();
+        assert_eq!(chosen(text).iter().map(device).collect::<Vec<_>>(), [b"none"]);
+    }
 
     fn places(text: &str) -> Vec<String> {
         chosen(text.as_bytes())

@@ -11,6 +11,7 @@ use khz_model::{ByteSize, Metric, Pattern, Rate, Series};
 
 use crate::config::plan::RingDir;
 use crate::config::{Plan, places};
+use crate::role::apart;
 use crate::show::outcome::{Failure, sentence};
 
 /// A command that reads for itself keeps no history: this holds the rows between two polls.
@@ -57,6 +58,7 @@ pub fn start(
 
 /// A gatherer for a command that reads once: it begins when each text is there, or is known to be stuck.
 pub fn start_patient_reader(plan: &Plan) -> Result<Agent, Failure> {
+    apart::or_here(&plan.root)?;
     let plan = alone(plan, READER_RING);
     let mut gather = gather_plan(&plan);
     gather.survey.first_wait = SURVEYS_PATIENCE;
@@ -74,6 +76,7 @@ pub fn start_recorder(plan: &Plan) -> Result<Agent, Failure> {
 }
 
 fn start_alone(plan: &Plan, ring: RingSize) -> Result<Agent, Failure> {
+    apart::or_here(&plan.root)?;
     start(&alone(plan, ring), Vec::new(), None)
 }
 

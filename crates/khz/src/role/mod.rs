@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod agent;
 pub mod alone;
+pub mod apart;
 pub mod boosts;
 pub mod channels;
 pub mod door_access;

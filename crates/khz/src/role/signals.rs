@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpgrp};
+use rustix::termios::tcgetpgrp;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::show::outcome::Failure;
@@ -68,6 +69,12 @@ fn is_ignored(status: &str, signal: Signal) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let bits = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
     bits >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// True if what is typed at the terminal goes to this process and its programs.
+pub fn is_in_front() -> bool {
+    let terminal = std::fs::File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(&terminal).ok()) == Some(getpgrp())
 }
 
 /// Calls `then` at each of the first `most` signals. The next one ends the program at once.

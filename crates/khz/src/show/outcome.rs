@@ -1,7 +1,6 @@
 //! How a command ends: exit codes, and the sentence for each. Prints nothing itself.
 
 use std::io;
-use std::process::ExitCode;
 
 pub use khz_ask::sentence;
 use khz_model::fold::fold;
@@ -48,6 +47,9 @@ pub enum Failure {
         /// In words.
         problem: String,
     },
+    /// Another process did the work, said what there is to say, and ended with this exit code.
+    #[error("another process did the work")]
+    InSecond(u8),
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -66,23 +68,22 @@ impl Failure {
 }
 
 /// The exit code of an outcome, and the sentence for stderr, if one is due.
-pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
+pub fn exit(outcome: Outcome) -> (u8, Option<String>) {
     match outcome {
-        Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
-        Ok(Done::OfCommand(code)) => (ExitCode::from(code), None),
+        Ok(Done::Wholly) => (0, None),
+        Ok(Done::OfCommand(code)) => (code, None),
         // stderr has named it already.
-        Ok(Done::Partly { missing }) if missing.is_empty() => (ExitCode::from(3), None),
-        Ok(Done::Partly { missing }) => {
-            (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
-        }
-        Ok(Done::Lacking { sentence }) => (ExitCode::from(3), Some(sentence)),
-        Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
-        Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
-        Err(Failure::NotStarted { code, problem }) => (ExitCode::from(code), Some(problem)),
-        Err(Failure::Reported) => (ExitCode::from(1), None),
+        Ok(Done::Partly { missing }) if missing.is_empty() => (3, None),
+        Ok(Done::Partly { missing }) => (3, Some(format!("no answer from {}", fold(missing)))),
+        Ok(Done::Lacking { sentence }) => (3, Some(sentence)),
+        Err(Failure::Usage(problem)) => (2, Some(problem)),
+        Err(Failure::Work(problem)) => (1, Some(problem)),
+        Err(Failure::NotStarted { code, problem }) => (code, Some(problem)),
+        Err(Failure::Reported) => (1, None),
+        Err(Failure::InSecond(code)) => (code, None),
         // `khz catalog | head` is no failure: the reader has seen enough.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
-        Err(failure @ Failure::Output(_)) => (ExitCode::from(1), Some(failure.to_string())),
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (0, None),
+        Err(failure @ Failure::Output(_)) => (1, Some(failure.to_string())),
     }
 }
 
@@ -100,16 +101,16 @@ mod tests {
     #[test]
     fn missing_nodes_are_named() {
         let (code, sentence) = exit(Ok(Done::Partly { missing: vec!["n1".to_owned(), "n2".to_owned()] }));
-        assert_eq!(code, ExitCode::from(3));
+        assert_eq!(code, 3);
         assert_eq!(sentence.as_deref(), Some("no answer from n[1-2]"));
-        assert_eq!(exit(Ok(Done::Partly { missing: Vec::new() })), (ExitCode::from(3), None));
+        assert_eq!(exit(Ok(Done::Partly { missing: Vec::new() })), (3, None));
     }
 
     #[test]
     fn a_reader_that_has_seen_enough_is_no_failure() {
         let broken = Failure::Output(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(exit(Err(broken)), (ExitCode::SUCCESS, None));
+        assert_eq!(exit(Err(broken)), (0, None));
         let full = Failure::Output(io::ErrorKind::StorageFull.into());
-        assert_eq!(exit(Err(full)).0, ExitCode::from(1));
+        assert_eq!(exit(Err(full)).0, 1);
     }
 }

@@ -110,11 +110,15 @@ fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
     let _agent = agent(&hub, "n1", &[]);
     let words =
         ["wait", "n1:job.phase >= 3 and load.1m >= 0", "--rate", "10Hz", "--json", "--server", &hub.url];
-    let wait = Ended::start(&mut khz(&words));
+    let mut wait = Ended::start(&mut khz(&words));
+    let mut said = BufReader::new(wait.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let hint = "no metric is called job.phase so far";
+    assert!(said.any(|line| line.contains(hint)), "it says that nobody has published it yet");
     publish(&hub, "phase=2");
     publish(&hub, "phase=4");
-    let (code, out, err) = wait.end();
-    assert_eq!(code, 0, "{err}");
+    let mut out = String::new();
+    wait.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(wait.0.wait().unwrap().code(), Some(0), "{:?}", said.collect::<Vec<_>>());
     let row: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(row["node"], "n1", "{out}");
     // The value of each part.
@@ -125,7 +129,6 @@ fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
         (&"job.phase".into(), &"load.1m".into()),
         "{out}"
     );
-    assert!(err.contains("no metric is called job.phase so far"), "{err}");
 }
 
 #[test]

@@ -156,7 +156,10 @@ fn fish_completes_words() {
     for (line, expected) in [("khz get mem.fre", "mem.free"), ("khz get n1:mem.fre", "n1:mem.free")] {
         until(PATIENCE, line, || {
             let mut fish = running.beside(&[]);
-            fish.env("PATH", path()).env("HOME", env!("CARGO_TARGET_TMPDIR"));
+            let home = env!("CARGO_TARGET_TMPDIR");
+            fish.env("PATH", path()).env("HOME", home);
+            // Fish makes what is not there, and other tests need a folder that is not.
+            fish.env("XDG_CONFIG_HOME", home).env("XDG_DATA_HOME", home).env("XDG_CACHE_HOME", home);
             let mut command = Command::new("fish");
             for (name, value) in fish.get_envs() {
                 match value {

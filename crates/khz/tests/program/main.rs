@@ -21,6 +21,7 @@ mod exposition;
 mod fail_back;
 mod health;
 mod hostlists;
+mod hung_mount;
 mod kept;
 mod link;
 mod live;

@@ -1,140 +1,40 @@
 //! A lane: the sources that are sampled at one rate, and the ring for their rows. It knows when it is due, which slots
 //! changed since its last row, how to write a row, and when a block ends. It gathers nothing itself.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock, Weak};
+mod bells;
+mod row_writer;
+mod schema;
+mod share;
+mod view;
 
-use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, LaneStatus, Nanos, Pattern, QueryError, Rate, Series, Stamp, ValueType};
-use khz_ring::{Reader, Ring, Writer};
-use rustix::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use khz_block::Encoder;
+use khz_model::{Nanos, Pattern, Rate, Stamp};
+use khz_ring::{Ring, Writer};
 
 use crate::channel_memory::ChannelMemory;
 use crate::clock;
 use crate::handled::{Channel, Handled, WantedBy};
 use crate::handler_cost::HandlerCost;
-use crate::lane_memory::{METRIC_BYTES, Needs, Parts, SLOT_BYTES, name_bytes};
+use crate::lane_memory::{SLOT_BYTES, name_bytes};
 use crate::past::Past;
-use crate::readings::{Cell, NOT_YET};
-use crate::rings::{ChannelNeeds, boost_bytes_min, row_bytes_max};
+use crate::readings::NOT_YET;
+use crate::rings::row_bytes_max;
 use crate::source::Source;
 use crate::ticks::Ticks;
-
-/// A function that the gather thread calls after rows.
-pub type Call = dyn Fn() + Send + Sync;
-
-/// How a reader learns of every row of a lane.
-pub(crate) enum Bell {
-    /// An eventfd on which the reader sleeps.
-    Fd(OwnedFd),
-    /// A function that the gather thread calls.
-    Call(Arc<Call>),
-}
-
-/// The part of a lane that readers share with the gather thread.
-#[derive(Debug)]
-pub(crate) struct LaneView {
-    pub name: Instance,
-    pub ring: Reader,
-    /// The generation with which this process began; the ring may hold blocks of older ones.
-    pub first_generation: u32,
-    /// The requested period.
-    pub asked: Nanos,
-    /// A handler makes its rows.
-    pub is_channel: bool,
-    /// The present generation and the meaning of its slots, which only grows. The gather thread locks it only when
-    /// one of them changes, before the first block with the change.
-    schema: RwLock<(u32, Arc<Vec<Series>>)>,
-    /// The number of subscriptions that follow the lane.
-    pub readers: AtomicUsize,
-    /// The current period in ns; 0: on demand.
-    period: AtomicU64,
-    /// The newest demand that a row in the ring answers.
-    answered: AtomicU32,
-    /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
-    rows: AtomicU64,
-    newest: AtomicU64,
-    /// When the lane ended (boot clock, ns); 0: it has not.
-    ended: AtomicU64,
-    /// What its readers are to know of series that it leaves out; empty: it has all. And how often that has changed.
-    lacks: RwLock<Arc<str>>,
-    lacks_changed: AtomicU64,
-}
-
-impl LaneView {
-    /// What its readers are to know of series that it leaves out; empty: it has all.
-    pub fn lacks(&self) -> Arc<str> {
-        self.lacks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
-    }
-
-    /// How often that has changed.
-    pub fn lacks_changed(&self) -> u64 {
-        self.lacks_changed.load(Ordering::Acquire)
-    }
-
-    fn set_lacks(&self, text: String) {
-        let mut lacks = self.lacks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if **lacks != *text {
-            *lacks = text.into();
-            self.lacks_changed.fetch_add(1, Ordering::Release);
-        }
-    }
-
-    /// When the lane ended; `None`: it has not.
-    pub fn ended(&self) -> Option<Nanos> {
-        Some(Nanos(self.ended.load(Ordering::Acquire))).filter(|&at| at > Nanos(0))
-    }
-
-    /// Its state, for lists of lanes; `None` if it has no ticks.
-    pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
-        let rows = self.rows.load(Ordering::Acquire);
-        let newest = Nanos(self.newest.load(Ordering::Relaxed));
-        Some(LaneStatus {
-            name: self.name.name().to_owned(),
-            rate: Rate::from_period(self.period())?,
-            asked: Rate::from_period(self.asked)?,
-            slots: self.series().len() as u64,
-            age: (rows > 0).then(|| now.since(newest)),
-            rows,
-            // Rows are made here, so none can be on its way.
-            awaited: 0,
-            lost: 0,
-            late: 0,
-        })
-    }
-
-    /// The time between two rows.
-    pub fn period(&self) -> Nanos {
-        Nanos(self.period.load(Ordering::Relaxed))
-    }
-
-    /// The newest demand that a row in the ring answers.
-    pub fn answered(&self) -> u32 {
-        self.answered.load(Ordering::Acquire)
-    }
-
-    /// The meaning of the present generation's slots.
-    pub fn series(&self) -> Arc<Vec<Series>> {
-        self.described().1
-    }
-
-    /// The present generation of slots; the ring has its schema.
-    pub fn generation(&self) -> u32 {
-        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0
-    }
-
-    /// The present generation and the meaning of its slots.
-    pub fn described(&self) -> (u32, Arc<Vec<Series>>) {
-        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
-    }
-}
+pub(crate) use bells::Bell;
+use bells::Bells;
+pub use bells::Call;
+pub(crate) use row_writer::set_bits;
+use row_writer::{RowWriter, reading_at};
+use schema::PublishedSchema;
+use share::Share;
+pub(crate) use view::LaneView;
 
 /// Patterns of one lane; with more of them it has all series of its sources. Each is compared with each new slot.
 pub const LANE_PATTERNS_MAX: usize = 64;
-
-/// Series that are named of those that a channel leaves out.
-const LEFT_OUT_NAMED: usize = 4;
 
 /// The lane's slot of a series that nobody wants of it.
 const NOT_IN: u32 = u32::MAX;
@@ -181,7 +81,7 @@ pub(crate) struct Lane {
     first_row: u64,
     ring: Writer,
     /// The bells to ring after every row.
-    bells: Vec<Weak<Bell>>,
+    bells: Bells,
     /// The row under construction, kept to reuse its memory.
     bytes: Vec<u8>,
     /// The number of rows that did not fit into the ring.
@@ -198,66 +98,6 @@ pub(crate) struct Lane {
     have_labels: bool,
     /// Slots that it would have if its share had room for them.
     without_room: usize,
-}
-
-/// The memory of a lane that readers opened.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    /// The most that a ring of readings may keep.
-    ring_most: u64,
-    /// What its ring may keep now.
-    ring: u64,
-    /// What it may take for further slots.
-    room: u64,
-}
-
-/// What a row on its way into the ring needs of a lane.
-struct RowWriter<'a> {
-    stamp: Stamp,
-    width: usize,
-    encoder: &'a mut Encoder,
-    bytes: &'a mut Vec<u8>,
-    ring: &'a mut Writer,
-}
-
-impl RowWriter<'_> {
-    /// Writes the row: the first of a block whole, others with what changed, in ascending order. `false`: there is no room.
-    #[inline]
-    fn write(&mut self, changed: impl Iterator<Item = usize>, reading: impl Fn(usize) -> Cell) -> bool {
-        let RowWriter { stamp, width, encoder, bytes, ring } = self;
-        bytes.clear();
-        if encoder.rows_open() == 0 {
-            encoder.key_row(*stamp, *width, reading, bytes);
-            ring.begin(bytes)
-        } else {
-            encoder.delta_row(*stamp, changed, reading, bytes);
-            ring.append(bytes)
-        }
-    }
-}
-
-/// State and bits of a source's slot.
-#[inline]
-fn reading_at(sources: &[Source], (source, slot): (u16, u32)) -> Cell {
-    let source = &sources[source as usize];
-    (source.states()[slot as usize], source.values()[slot as usize])
-}
-
-/// The part of the schema that readers know. What a tick touches comes first.
-#[derive(Default)]
-#[repr(C)]
-struct PublishedSchema {
-    /// The number of slots at the last attempt; `None` before the first.
-    tried: Option<usize>,
-    /// The number of slots that readers know; rows have only these.
-    slots: usize,
-    /// Some of them have labels as readings.
-    has_labels: bool,
-    /// True until the ring has begun the generation of these slots.
-    is_next: bool,
-    encoder: SchemaEncoder,
-    /// Bytes from the encoder that are not in the ring yet.
-    waiting: Vec<u8>,
 }
 
 impl Lane {
@@ -294,22 +134,7 @@ impl Lane {
         writer.set_asked(period);
         let mut encoder = Encoder::new(reader.label().number, writer.generation(), period);
         encoder.resume(next_row, writer.generation());
-        let view = LaneView {
-            name: Instance::from_kernel(reader.label().lane.as_bytes()),
-            first_generation: writer.generation(),
-            asked: period,
-            is_channel: handled.is_some(),
-            ring: reader,
-            schema: RwLock::new((writer.generation(), Arc::default())),
-            readers: AtomicUsize::new(0),
-            period: AtomicU64::new(period.0),
-            answered: AtomicU32::new(0),
-            rows: AtomicU64::new(0),
-            newest: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-            lacks: RwLock::new(Arc::from("")),
-            lacks_changed: AtomicU64::new(0),
-        };
+        let view = LaneView::new(reader, writer.generation(), period, handled.is_some());
         Lane {
             view: Arc::new(view),
             ticks: if rate.is_some() { Ticks::new(period, now) } else { Ticks::never() },
@@ -332,7 +157,7 @@ impl Lane {
             first_row: next_row,
             ring: writer,
             schema: PublishedSchema::default(),
-            bells: Vec::new(),
+            bells: Bells::default(),
             bytes: Vec::new(),
             refused: 0,
             leaves_out: false,
@@ -341,103 +166,6 @@ impl Lane {
             named: 0,
             have_labels: false,
             without_room: 0,
-        }
-    }
-
-    /// The same lane, which readers opened: `room` is what it may take for its slots.
-    pub fn sharing(mut self, ring_most: u64, room: u64) -> Self {
-        self.share = Some(Share { ring_most, ring: 0, room });
-        self
-    }
-
-    /// What it holds, or with `foreseen` what it would hold.
-    fn needs_of(&self, foreseen: Option<Parts>) -> Needs {
-        let slots = self.width();
-        let here = || Parts {
-            slots: self.slots.len() + self.handled.as_ref().map_or(0, Handled::slots),
-            source_slots: self.by_source.iter().map(Vec::len).sum(),
-            schema_bytes: self.named.max(self.ring.schema_bytes()),
-            have_labels: self.have_labels || self.schema.has_labels,
-        };
-        let parts = foreseen.unwrap_or_else(here);
-        let has_labels = parts.have_labels;
-        let (ring_min, ring_max) = match &self.handled {
-            Some(handled) => {
-                let rows = ChannelNeeds { slots, has_labels, period: self.asked.max(handled.every()) };
-                (rows.bytes_min(), rows.bytes())
-            }
-            None => {
-                let least = boost_bytes_min(slots.max(parts.slots), has_labels);
-                (least, self.share.map_or(0, |share| share.ring_most).max(least))
-            }
-        };
-        Needs { beside: parts.bytes(), ring_min, ring_max }
-    }
-
-    /// What it holds of the memory of lanes that readers open.
-    pub fn needs(&self) -> Needs {
-        self.needs_of(None)
-    }
-
-    /// What it will hold when it knows the slots of these sources.
-    pub fn needs_foreseen(&mut self, sources: &[Source]) -> Needs {
-        let mut parts = Parts::default();
-        let mut metrics = HashSet::new();
-        for source in
-            sources.iter().zip(&self.members).filter_map(|(source, member)| member.and(Some(source)))
-        {
-            parts.source_slots += source.slots();
-            for series in (0..source.slots())
-                .filter(|&slot| self.wants(source, slot))
-                .filter_map(|slot| source.series().get(slot))
-            {
-                parts.slots += 1;
-                parts.have_labels |= series.metric.value_type == ValueType::Labels;
-                parts.schema_bytes += name_bytes(series, metrics.insert(Arc::as_ptr(&series.metric)));
-            }
-        }
-        if let Some(handled) = &self.handled {
-            parts.slots += handled.slots();
-            let series = (0..handled.slots()).filter_map(|slot| handled.series(slot));
-            parts.have_labels = series.clone().any(|series| series.metric.value_type == ValueType::Labels);
-            parts.schema_bytes =
-                series.map(|series| name_bytes(series, metrics.insert(Arc::as_ptr(&series.metric)))).sum();
-        }
-        self.named = metrics.len() as u64 * METRIC_BYTES;
-        self.have_labels = parts.have_labels;
-        self.needs_of(Some(parts))
-    }
-
-    /// What it would take for these series, too.
-    pub fn needs_to_widen(&self, patterns: &[Pattern], sources: &[Source]) -> Needs {
-        let mut parts = 0;
-        for (index, source) in sources.iter().enumerate() {
-            let known = self.by_source.get(index).map_or(&[][..], Vec::as_slice);
-            let lacks = known.iter().zip(source.series()).filter(|(slot, _)| **slot == NOT_IN);
-            let wanted = lacks.filter(|(_, series)| series.is_selected(patterns));
-            parts += wanted.map(|(_, series)| SLOT_BYTES + name_bytes(series, false)).sum::<u64>();
-        }
-        Needs { beside: parts, ..Needs::default() }
-    }
-
-    /// Gives it its share: its ring keeps `ring` bytes, and it may take `room` bytes for further slots.
-    pub fn set_share(&mut self, ring: u64, room: u64, sources: &[Source]) {
-        let Some(share) = &mut self.share else { return };
-        let has_more = room > share.room;
-        (share.ring, share.room) = (ring, room);
-        if has_more && self.without_room > 0 {
-            self.take_left_out(sources);
-            if self.without_room == 0 {
-                self.view.set_lacks(String::new());
-            }
-        }
-        self.keep_rows();
-    }
-
-    /// What it may take for further slots.
-    pub fn give_room(&mut self, room: u64) {
-        if let Some(share) = &mut self.share {
-            share.room = room;
         }
     }
 
@@ -632,133 +360,6 @@ impl Lane {
         self.is_bound = self.bind(sources);
     }
 
-    fn begin_generation(&mut self) {
-        if let Some(header) = self.encoder.close() {
-            self.ring.close(&header);
-        }
-        self.encoder.resume(self.encoder.rows(), self.ring.generation().saturating_add(1));
-        self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
-    }
-
-    /// Binds the handler to the lane's readings. If it then gives other series, the next row begins another generation. `false`:
-    /// it cannot be bound to them. That is tried again when there are other slots, not at each row.
-    #[cold]
-    fn bind(&mut self, sources: &[Source]) -> bool {
-        let Some(handled) = &mut self.handled else { return true };
-        self.slots_bound = self.slots.len();
-        let series = |&(source, slot): &(u16, u32)| {
-            sources.get(source as usize).and_then(|source| source.series().get(slot as usize)).cloned()
-        };
-        let readings: Vec<Series> = self.slots.iter().map_while(series).collect();
-        // The shortest period that the lane may have: windows have room for its rows.
-        let (bound, problem) = match handled.bind_most(&readings, self.asked) {
-            Ok((goes_on, problem)) => (Some(goes_on), problem),
-            Err(problem) => (None, Some(problem)),
-        };
-        self.leaves_out = problem.is_some();
-        self.lacks_memory = problem.as_ref().is_some_and(QueryError::is_for_now);
-        let rows_go_on = bound.is_some() || self.is_bound && readings.starts_with(handled.bound_to());
-        let out = &readings[if rows_go_on { handled.readings() } else { 0 }..];
-        let text = problem.map_or_else(String::new, |problem| left_out(out, readings.len(), &problem));
-        if !text.is_empty() {
-            tracing::warn!("lane {}: {text}", self.view.name);
-        }
-        if !text.is_empty() || self.without_room == 0 {
-            self.view.set_lacks(text);
-        }
-        if bound == Some(false) && self.schema.slots > 0 {
-            self.begin_generation();
-        }
-        bound.is_some()
-    }
-
-    /// Publishes the meaning of new slots before a block with these slots begins. If the ring has no room,
-    /// the rows continue without them; the next attempt comes when there are further slots.
-    #[cold]
-    fn publish_schema(&mut self, sources: &[Source]) {
-        let PublishedSchema { encoder, waiting, slots, has_labels, tried, is_next } = &mut self.schema;
-        let width = self.handled.as_ref().map_or(self.slots.len(), Handled::slots);
-        let mut series = Vec::with_capacity(width);
-        if !*is_next {
-            series.extend_from_slice(&self.view.series());
-        }
-        *tried = Some(width);
-        for slot in series.len()..width {
-            let known = match &self.handled {
-                Some(handled) => handled.series(slot).cloned(),
-                None => {
-                    let (source, slot) = self.slots[slot];
-                    sources[source as usize].series().get(slot as usize).cloned()
-                }
-            };
-            let Some(known) = known else { break };
-            let is_new = series.len() >= encoder.len();
-            if is_new && let Err(error) = encoder.append(&known, waiting) {
-                tracing::warn!("lane {}: {error}; further slots are left out", self.view.name);
-                break;
-            }
-            series.push(known);
-        }
-        let taken = match *is_next {
-            true => self.ring.begin_generation(waiting),
-            false => self.ring.extend_schema(waiting),
-        };
-        if taken.is_err() {
-            let name = &self.view.name;
-            tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
-            return;
-        }
-        // The ring has them; there are more only when there are new slots.
-        *waiting = Vec::new();
-        (*slots, *is_next) = (series.len(), false);
-        *has_labels = series.iter().any(|series| series.metric.value_type == ValueType::Labels);
-        let described = (self.ring.generation(), Arc::new(series));
-        *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = described;
-        self.keep_rows();
-    }
-
-    /// The meaning of the slots of a lane that readers opened is known before its first row.
-    pub fn publish_opened(&mut self, sources: &[Source]) {
-        self.publish_channel(sources);
-        if self.handled.is_none() && self.schema.tried != Some(self.width()) {
-            self.publish_schema(sources);
-        }
-    }
-
-    /// The meaning of a channel's slots is known before its first row: readers who follow it have its columns, and know which row
-    /// comes next.
-    pub fn publish_channel(&mut self, sources: &[Source]) {
-        if self.handled.is_none() {
-            return;
-        }
-        if self.slots_bound != self.slots.len() {
-            self.is_bound |= self.bind(sources);
-        }
-        let width = self.width();
-        if self.is_bound && width > 0 && self.schema.tried != Some(width) {
-            self.publish_schema(sources);
-        }
-    }
-
-    /// The ring of a lane that readers opened keeps as many bytes as its share allows. It may have more slots now, for whose rows it
-    /// needs more.
-    fn keep_rows(&mut self) {
-        let Some(share) = self.share else { return };
-        let needs = self.needs();
-        self.ring.keep(share.ring.min(needs.ring_max).max(needs.ring_min));
-    }
-
-    /// A slot finds no room.
-    #[cold]
-    fn leave_out(&mut self) {
-        self.without_room += 1;
-        if self.without_room == 1 {
-            let text = "lacks new series: there is no memory for them (a larger `ring` has more)";
-            tracing::warn!("lane {}: {text}", self.view.name);
-            self.view.set_lacks(text.to_owned());
-        }
-    }
-
     /// Reads what its next row needs, and returns a number that means nothing ([`khz_plan::BoundHandler::touch`]).
     #[inline]
     pub fn touch(&self) -> usize {
@@ -778,7 +379,7 @@ impl Lane {
         lap: &mut Option<Nanos>,
     ) {
         if self.record_unrung(stamp, sources, lap) && !self.bells.is_empty() {
-            self.ring_bells(calls);
+            self.bells.ring(calls);
             *lap = None;
         }
     }
@@ -931,7 +532,7 @@ impl Lane {
         }
         // Store the number after the row: a reader that sees the number finds the row.
         self.view.answered.store(ask, Ordering::Release);
-        self.ring_bells(calls);
+        self.bells.ring(calls);
     }
 
     /// True when the open block, with one more row, might be larger than half the ring; or than the ring, if the row has as many labels
@@ -946,27 +547,7 @@ impl Lane {
 
     /// Rings this bell after every row until its holder drops it.
     pub fn prompt(&mut self, bell: Weak<Bell>) {
-        self.bells.push(bell);
-    }
-
-    /// Rings the bells, and drops those without a holder. A call that several lanes share is added once.
-    fn ring_bells(&mut self, calls: &mut Vec<Arc<Call>>) {
-        self.bells.retain(|bell| {
-            let Some(bell) = bell.upgrade() else { return false };
-            match &*bell {
-                Bell::Fd(bell) => {
-                    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
-                }
-                Bell::Call(call) => {
-                    let is_same =
-                        |known: &Arc<Call>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(call));
-                    if !calls.iter().any(is_same) {
-                        calls.push(call.clone());
-                    }
-                }
-            }
-            true
-        });
+        self.bells.add(bell);
     }
 
     /// Handles a key row that does not fit into the ring: nothing was written, and the next row tries again.
@@ -1020,40 +601,11 @@ impl Lane {
     }
 }
 
-/// What readers are to know of a channel whose handler does not have these of all its series.
-fn left_out(out: &[Series], all: usize, problem: &QueryError) -> String {
-    let names: Vec<String> = out.iter().take(LEFT_OUT_NAMED).map(Series::to_string).collect();
-    let more = match out.len() - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let names = names.join(", ");
-    match all - out.len() {
-        0 => format!("sends no rows: {problem}; without {names}{more}"),
-        sent => format!("sends {sent} of {all} series, without {names}{more}: {problem}"),
-    }
-}
-
 /// Who holds on to the ring of a lane learns when its rows ended.
 impl Drop for Lane {
     fn drop(&mut self) {
         self.view.ended.store(clock::boot().0, Ordering::Release);
     }
-}
-
-/// The positions of the bits that are set, in order.
-#[inline]
-pub(crate) fn set_bits(words: impl IntoIterator<Item = u64>) -> impl Iterator<Item = usize> {
-    words.into_iter().enumerate().flat_map(|(word, bits)| {
-        let mut rest = bits;
-        std::iter::from_fn(move || {
-            let bit = rest.trailing_zeros() as usize;
-            (rest != 0).then(|| {
-                rest &= rest - 1;
-                word * 64 + bit
-            })
-        })
-    })
 }
 
 /// A ring that only this process sees.
@@ -1090,10 +642,5 @@ mod tests {
         assert!(!lane.is_unread_for(time, second(12)), "its reader left a moment ago");
         assert!(!lane.is_unread_for(time, second(21)));
         assert!(lane.is_unread_for(time, second(22)));
-    }
-
-    #[test]
-    fn bits_come_in_order() {
-        assert_eq!(set_bits([0b1001, 0, 1 << 63]).collect::<Vec<_>>(), [0, 3, 191]);
     }
 }

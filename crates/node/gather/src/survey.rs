@@ -373,6 +373,12 @@ impl Survey {
             );
             1 << index
         } else {
+            if state.threads.has_become_crowded(index) {
+                tracing::warn!(
+                    "{SURVEYS_STUCK_OF_SUBJECT_MAX} threads are stuck in surveys of {}: what has not answered since the first of them was stuck, or is new, is not asked until one comes back, and counts as stuck",
+                    worker::named(self.subjects[index])
+                );
+            }
             0
         };
         self.leave_unanswered(state, unanswered);

@@ -13,8 +13,8 @@ use rustix::fd::{AsFd, BorrowedFd};
 use crate::dial::HubName;
 use crate::driver::bell::Bell;
 use crate::driver::following::ConnectionSink;
+use crate::lane_sink::{Accept, LaneKey, LaneSink};
 use crate::message::{LaneOffer, Told};
-use crate::reader_end::{Accept, LaneKey, LaneSink};
 
 /// The default limit of a queue in bytes: seconds of thousands of nodes.
 pub const EVENT_BYTES: usize = 32 << 20;

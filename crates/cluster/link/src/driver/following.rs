@@ -16,8 +16,8 @@ use crate::driver::reader::Reader;
 use crate::driver::texts::TextSubscriptions;
 use crate::driver::waker::Waker;
 use crate::driver::worker::Running;
+use crate::lane_sink::LaneSink;
 use crate::limits::{HANDLER_BYTES_MAX, PATTERNS_MAX, SUBSCRIPTIONS_MAX};
-use crate::reader_end::LaneSink;
 use crate::texts::ReadFrame;
 
 /// What the thread of a reader needs.

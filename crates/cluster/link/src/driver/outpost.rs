@@ -16,8 +16,8 @@ use crate::driver::following::{ConnectionSink, Requests, lock};
 use crate::driver::reader::Reader;
 use crate::driver::waker::Waker;
 use crate::driver::worker::Running;
+use crate::lane_sink::{Accept, LaneKey, LaneSink};
 use crate::message::{LaneOffer, Told};
-use crate::reader_end::{Accept, LaneKey, LaneSink};
 use crate::whereabouts::Up;
 
 /// The place. Dropping it ends its connection and its thread.

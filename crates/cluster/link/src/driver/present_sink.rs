@@ -9,8 +9,8 @@ use khz_model::{NodeStatus, Stamp};
 
 use crate::definition::DefinitionFrame;
 use crate::driver::following::{Requests, lock};
+use crate::lane_sink::{Accept, LaneKey, LaneSink};
 use crate::message::{LaneOffer, Told};
-use crate::reader_end::{Accept, LaneKey, LaneSink};
 use crate::texts::{NoText, TextGiven};
 use crate::whereabouts::Up;
 

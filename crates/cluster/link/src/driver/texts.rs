@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use khz_model::Nanos;
 
+use crate::lane_sink::LaneSink;
 use crate::limits::{READS_A_SECOND, READS_AT_ONCE};
-use crate::reader_end::{LaneSink, ReaderEnd};
+use crate::reader_end::ReaderEnd;
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 /// Half of what a hub allows, since its clock is not ours.

@@ -223,7 +223,6 @@ impl Printer for Exec {
 mod tests {
     use super::*;
     use crate::show::outcome::exit;
-    use std::process::ExitCode;
 
     fn line(time: u64) -> Line<'static> {
         Line { node: "n1", time: Nanos::from_secs(time), columns: &[], shown: &[], lost: 0, rate: "1Hz" }
@@ -264,7 +263,7 @@ mod tests {
     fn a_program_that_fails_or_cannot_be_run_is_the_end_with_exit_code_1() {
         for program in ["false", "/nonexistent/program"] {
             let (code, sentence) = exit(exec(&[program], 3).end(Ok(Done::Wholly)));
-            assert_eq!(code, ExitCode::from(1));
+            assert_eq!(code, 1);
             let expected = format!("{program} could not be run or has failed for 3 of 3 rows");
             assert_eq!(sentence, Some(expected));
         }
@@ -288,7 +287,7 @@ mod tests {
             std::thread::yield_now();
         };
         let (code, sentence) = exit(exec.end_within(Duration::ZERO, Ok(Done::Wholly)));
-        assert_eq!(code, ExitCode::from(3));
+        assert_eq!(code, 3);
         let sentence = sentence.unwrap();
         assert!(sentence.starts_with("2 rows were left out"), "{sentence}");
         assert!(sentence.ends_with(&format!("and goes on (process {id})")), "{sentence}");

@@ -2,9 +2,10 @@
 //! user cannot read of other sources, `probe.rs` finds out.
 
 /// Sources with numbers or names that other users do not see.
-const MORE: [(&str, &str); 4] = [
+const MORE: [(&str, &str); 5] = [
     ("cgroups", "names of containers, and of jobs of Slurm 26.05"),
     ("dmi", "serial numbers"),
+    ("filesystem", "sizes of file systems that FUSE shows to one user"),
     ("processes", "what processes of other users read and write"),
     ("rapl", "energy"),
 ];

@@ -9,6 +9,7 @@ use khz_parse::own_source::is_own;
 use super::together::{Paced, Together};
 use super::{Finding, Found, Missing, SourceCost, privileges};
 use crate::config::Plan;
+use crate::role::apart;
 use crate::role::gatherer::{gather_plan, rate_of, source_plans};
 use crate::role::trial::{Trial, trial};
 use crate::show::outcome::Failure;
@@ -33,6 +34,7 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
         let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(Failure::work(QueryError::NothingMatches { patterns }));
     }
+    apart::or_here(&plan.root)?;
     let reports = khz_gather::probe(&plan.root, &plan.sources.survey())
         .into_iter()
         .filter(|report| selected.contains(&report.name));

@@ -8,10 +8,10 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Access, access};
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
-use rustix::termios::tcgetpgrp;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::group::Group;
+use crate::role::signals::is_in_front;
 use crate::show::outcome::Failure;
 
 /// There is no such program; `env`, `nice` and shells end so, too.
@@ -116,12 +116,6 @@ impl Way {
         // It may have ended just now.
         let _ = self.program.map(|program| kill_process(program, signal));
     }
-}
-
-/// True if what is typed at the terminal goes to this process and its programs.
-fn is_in_front() -> bool {
-    let terminal = fs::File::open("/dev/tty").ok();
-    terminal.and_then(|terminal| tcgetpgrp(&terminal).ok()) == Some(getpgrp())
 }
 
 /// Waits for the program, which may outlive its recording, and returns its exit code.

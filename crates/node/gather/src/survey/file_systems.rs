@@ -51,7 +51,7 @@ impl FileSystems {
         for mount in mounts.iter().take(MOUNTS_MAX) {
             let end = match course.begin_apart(mount.place)?.0 {
                 Turn::Take => {
-                    let sizes = statvfs(below(root, mount.place));
+                    let sizes = statvfs(below(root, mount.place)).and_then(known);
                     if let Err(errno) = sizes {
                         course.note_refused(&below(root, mount.place), errno);
                     }
@@ -88,6 +88,16 @@ fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
         escape(&unescaped(word), text);
     }
     text.extend(format!(" read_only={}", u8::from(is_read_only)).bytes());
+}
+
+/// FUSE answers all users but the one who has mounted it with zeros, unless it was mounted with `allow_other`. No file system has blocks
+/// of no bytes.
+fn known(sizes: StatVfs) -> Result<StatVfs, Errno> {
+    if sizes.f_bsize == 0 && sizes.f_blocks == 0 && sizes.f_namemax == 0 {
+        Err(Errno::ACCESS)
+    } else {
+        Ok(sizes)
+    }
 }
 
 fn end_of_line(sizes: Result<StatVfs, &'static str>) -> Vec<u8> {
@@ -159,4 +169,18 @@ fn text_of(path: &Path) -> Result<Vec<u8>, Errno> {
     };
     let text = read().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     if text.len() as u64 > LIST_BYTES_MAX { Err(Errno::FBIG) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_in_place_of_an_answer_are_no_sizes() {
+        let of_proc = statvfs("/proc").unwrap();
+        let zeros =
+            StatVfs { f_bsize: 0, f_frsize: 0, f_blocks: 0, f_namemax: 0, ..statvfs("/proc").unwrap() };
+        assert!(known(of_proc).is_ok(), "it is empty, and has blocks of some size");
+        assert_eq!(known(zeros).map(|_| ()), Err(Errno::ACCESS));
+    }
 }

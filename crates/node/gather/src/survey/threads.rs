@@ -367,6 +367,11 @@ impl Threads {
         self.at_work.iter().filter(|thread| thread.part != Part::All && thread.index == index).count()
     }
 
+    /// True if of a subject only those steps are taken from now on that have answered since the first one was stuck.
+    pub fn has_become_crowded(&self, index: usize) -> bool {
+        self.stuck_at(index) == SURVEYS_STUCK_OF_SUBJECT_MAX
+    }
+
     /// True if a subject is not surveyed until one of the threads at it comes back.
     pub fn is_at_end(&self, index: usize) -> bool {
         self.stuck_at(index) >= SURVEYS_STUCK_OF_SUBJECT_END

@@ -32,6 +32,7 @@ fn run(survey: &Survey, number: u64) {
         let (start, before) = (clock::boot(), clock::thread_cpu());
         let mut course = Course::new(survey, number, index, &place);
         let answer = (survey.surveyor)(&mut course);
+        let mut news = None;
         let mut state = survey.lock();
         let is_made = state.threads.end(number, course.problem_of_step());
         survey.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
@@ -42,7 +43,11 @@ fn run(survey: &Survey, number: u64) {
             survey.costs[index].store(cost.0, Ordering::Relaxed);
             state.answers[index] = Some(answer);
             state.left_out[index] = course.left_out;
-            state.problems[index] = course.into_problem();
+            let problem = course.into_problem();
+            // A file system is asked for its sizes, or is not there. Of other subjects a file may have no number again and again.
+            let is_news = survey.subjects[index] == Subject::FileSystems && problem != state.problems[index];
+            news = problem.clone().filter(|_| is_news);
+            state.problems[index] = problem;
             survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
             survey.versions[index].fetch_add(1, Ordering::Release);
             survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
@@ -53,6 +58,10 @@ fn run(survey: &Survey, number: u64) {
         } else if state.threads.has_work() {
             // Of this thread, or of the one that takes subjects now.
             survey.bell.notify_one();
+        }
+        drop(state);
+        if let Some(problem) = news {
+            tracing::warn!("{} that cannot be asked: {problem}", named(Subject::FileSystems));
         }
     }
 }

@@ -1,0 +1,125 @@
+//! The part of a lane that readers share with the gather thread: its ring, the meaning of its slots, and counts. It writes no rows.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+use khz_model::{Instance, LaneStatus, Nanos, Rate, Series};
+use khz_ring::Reader;
+
+/// The part of a lane that readers share with the gather thread.
+#[derive(Debug)]
+pub(crate) struct LaneView {
+    pub name: Instance,
+    pub ring: Reader,
+    /// The generation with which this process began; the ring may hold blocks of older ones.
+    pub first_generation: u32,
+    /// The requested period.
+    pub asked: Nanos,
+    /// A handler makes its rows.
+    pub is_channel: bool,
+    /// The present generation and the meaning of its slots, which only grows. The gather thread locks it only when
+    /// one of them changes, before the first block with the change.
+    pub(super) schema: RwLock<(u32, Arc<Vec<Series>>)>,
+    /// The number of subscriptions that follow the lane.
+    pub readers: AtomicUsize,
+    /// The current period in ns; 0: on demand.
+    pub(super) period: AtomicU64,
+    /// The newest demand that a row in the ring answers.
+    pub(super) answered: AtomicU32,
+    /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
+    pub(super) rows: AtomicU64,
+    pub(super) newest: AtomicU64,
+    /// When the lane ended (boot clock, ns); 0: it has not.
+    pub(super) ended: AtomicU64,
+    /// What its readers are to know of series that it leaves out; empty: it has all. And how often that has changed.
+    lacks: RwLock<Arc<str>>,
+    lacks_changed: AtomicU64,
+}
+
+impl LaneView {
+    /// The view of a lane without rows, which is to have this period.
+    pub(super) fn new(ring: Reader, generation: u32, period: Nanos, is_channel: bool) -> Self {
+        LaneView {
+            name: Instance::from_kernel(ring.label().lane.as_bytes()),
+            first_generation: generation,
+            asked: period,
+            is_channel,
+            ring,
+            schema: RwLock::new((generation, Arc::default())),
+            readers: AtomicUsize::new(0),
+            period: AtomicU64::new(period.0),
+            answered: AtomicU32::new(0),
+            rows: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            lacks: RwLock::new(Arc::from("")),
+            lacks_changed: AtomicU64::new(0),
+        }
+    }
+
+    /// What its readers are to know of series that it leaves out; empty: it has all.
+    pub fn lacks(&self) -> Arc<str> {
+        self.lacks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// How often that has changed.
+    pub fn lacks_changed(&self) -> u64 {
+        self.lacks_changed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_lacks(&self, text: String) {
+        let mut lacks = self.lacks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if **lacks != *text {
+            *lacks = text.into();
+            self.lacks_changed.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// When the lane ended; `None`: it has not.
+    pub fn ended(&self) -> Option<Nanos> {
+        Some(Nanos(self.ended.load(Ordering::Acquire))).filter(|&at| at > Nanos(0))
+    }
+
+    /// Its state, for lists of lanes; `None` if it has no ticks.
+    pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
+        let rows = self.rows.load(Ordering::Acquire);
+        let newest = Nanos(self.newest.load(Ordering::Relaxed));
+        Some(LaneStatus {
+            name: self.name.name().to_owned(),
+            rate: Rate::from_period(self.period())?,
+            asked: Rate::from_period(self.asked)?,
+            slots: self.series().len() as u64,
+            age: (rows > 0).then(|| now.since(newest)),
+            rows,
+            // Rows are made here, so none can be on its way.
+            awaited: 0,
+            lost: 0,
+            late: 0,
+        })
+    }
+
+    /// The time between two rows.
+    pub fn period(&self) -> Nanos {
+        Nanos(self.period.load(Ordering::Relaxed))
+    }
+
+    /// The newest demand that a row in the ring answers.
+    pub fn answered(&self) -> u32 {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// The meaning of the present generation's slots.
+    pub fn series(&self) -> Arc<Vec<Series>> {
+        self.described().1
+    }
+
+    /// The present generation of slots; the ring has its schema.
+    pub fn generation(&self) -> u32 {
+        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+
+    /// The present generation and the meaning of its slots.
+    pub fn described(&self) -> (u32, Arc<Vec<Series>>) {
+        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}

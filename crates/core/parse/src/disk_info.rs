@@ -111,7 +111,8 @@ static MAPPER: [Entry; 1] = [info(
 )
 .every(PERIOD)];
 
-/// False for what node_exporter leaves out of its numbers of disks: disks in memory, loops, floppy disks, most partitions.
+/// False for what node_exporter 1.5 leaves out of its numbers of disks: disks in memory, loops, floppy disks, most partitions. Newer ones
+/// leave out compressed memory (zram), too, of which khz has the numbers of a disk.
 pub fn is_shown(name: &str) -> bool {
     let is_left_out = |pattern: &&str| fits(pattern, name.as_bytes(), &mut Vec::new());
     let is_partition = |begin: &&str| {
@@ -119,7 +120,7 @@ pub fn is_shown(name: &str) -> bool {
         let digits = rest.strip_prefix(|letter: char| letter.is_ascii_lowercase()).unwrap_or_default();
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
-    !["ram#", "zram#", "loop#", "fd#", "nvme#n#p#"].iter().any(is_left_out)
+    !["ram#", "loop#", "fd#", "nvme#n#p#"].iter().any(is_left_out)
         && !["hd", "sd", "vd", "xvd"].iter().any(is_partition)
 }
 
@@ -137,10 +138,12 @@ mod tests {
 
     #[test]
     fn partitions_of_known_disks_are_left_out() {
-        for name in ["sda", "vdb", "nvme0n1", "dm-0", "mmcblk0p1", "md127", "sdaa1", "sr0", "xvda", "ram"] {
+        for name in
+            ["sda", "vdb", "nvme0n1", "dm-0", "mmcblk0p1", "md127", "sdaa1", "sr0", "xvda", "ram", "zram0"]
+        {
             assert!(is_shown(name), "{name}");
         }
-        for name in ["sda1", "vdb12", "xvda1", "hdc3", "nvme0n1p2", "loop0", "ram1", "zram0", "fd0"] {
+        for name in ["sda1", "vdb12", "xvda1", "hdc3", "nvme0n1p2", "loop0", "ram1", "fd0"] {
             assert!(!is_shown(name), "{name}");
         }
     }

@@ -9,8 +9,20 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::show::outcome::Failure;
 
+/// The runtime opens some files when it starts: it panics where it cannot, so it is not started with less room than for these.
+const FILES_OF_RUNTIME: usize = 16;
+
+/// The limit of open files with which every role starts.
+const FILES_AT_LEAST: u64 = 256;
+
 /// The runtime for everything but gathering and the link; it has no threads of its own.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    if !khz_door::descriptors::has_room(FILES_OF_RUNTIME) {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        return Err(Failure::work(format!(
+            "too few files can be opened: the limit is {limit}, and khz needs {FILES_AT_LEAST} or more. Raise it (LimitNOFILE= in the unit, `ulimit -n` in a shell)"
+        )));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     runtime.map_err(|error| Failure::work(format!("cannot start: {error}")))
 }

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::process::Running;
+use crate::process::{Running, err, first_line, khz};
 
 #[test]
 fn strangers_that_take_all_descriptors_give_way_to_who_comes() {
@@ -117,4 +118,31 @@ fn idle_connections_leave_the_last_descriptors_to_gathering() {
     let lines = message.lines().filter(|line| line.contains("few file descriptors are left"));
     assert!(lines.count() >= 1, "{message}");
     assert!(!message.contains("Too many open files"), "{message}");
+}
+
+#[test]
+fn too_low_a_limit_of_open_files_is_an_error_and_no_panic() {
+    // What is short of a file or two depends on the machine's sources, so each limit is tried.
+    for limit in 60..=120 {
+        let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]);
+        let run = khz(&["--listen", "127.0.0.1:0", "--node", "n1"]);
+        command.arg(run.get_program()).args(run.get_args());
+        for (name, value) in run.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        if !first_line(child.stdout.as_mut().unwrap()).is_empty() {
+            // With this limit it starts.
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(!err(&output).contains("panicked"), "{limit}: {}", err(&output));
+        assert!(output.status.code().is_none_or(|code| code == 1 || code == 2), "{limit}: {output:?}");
+    }
 }

@@ -196,3 +196,40 @@ fn node_exporter_has_the_same_labels() {
     assert_eq!(infos(&get_at(&ours, "/metrics?collect[]=dmi")), theirs);
     ours.end("TERM");
 }
+
+#[test]
+fn check_names_what_is_left_out_and_cannot_be_read_and_where_it_looked() {
+    let host = Host::new("check-problems");
+    let folder = host.0.join("numbers");
+    std::fs::create_dir_all(folder.join("c.prom")).unwrap();
+    std::fs::write(folder.join("a.prom"), "on 1\n").unwrap();
+    std::fs::write(folder.join("b.prom"), "on 1\nload").unwrap();
+    // Nobody can list it, not even root: it leads to itself.
+    let room = host.0.join("room");
+    std::os::unix::fs::symlink(&room, &room).unwrap();
+    let config = host.0.join("khz.toml");
+    let text = "[sources.textfile]\npath = \"/numbers\"\n[sources.d700]\npath = \"/room/*/v\"\n[sources.gone]\npath = \"/nowhere/v\"\n";
+    std::fs::write(&config, text).unwrap();
+    let flags = ["textfile", "d700", "gone", "--root", host.root(), "--config", config.to_str().unwrap()];
+    let output = run(&[&["check", "--json"], &flags[..]].concat());
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let sources: Vec<Value> = out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let source = |name: &str| sources.iter().find(|source| source["source"] == name).unwrap();
+    let numbers = source("textfile");
+    assert_eq!((&numbers["outcome"], &numbers["file"]), (&json!("works"), &json!("/numbers")));
+    let remark = numbers["remark"].as_str().unwrap();
+    for part in ["textfile.error is 1", "/numbers/b.prom: line 2", "/numbers/c.prom: it is a folder"] {
+        assert!(remark.contains(part), "{remark}");
+    }
+    assert!(!remark.contains("a.prom"), "{remark}");
+    let refused = source("d700");
+    assert_eq!(refused["outcome"], "failed");
+    let why = refused["why"].as_str().unwrap();
+    assert!(why.contains("/room: the folder cannot be read: "), "{why}");
+    assert_eq!(
+        (&source("gone")["outcome"], &source("gone")["why"]),
+        (&json!("absent"), &json!("there is no file /nowhere/v"))
+    );
+    let table = out(&run(&[&["check"], &flags[..]].concat()));
+    assert!(table.contains("\ntextfile:\n  textfile.error is 1"), "{table}");
+}

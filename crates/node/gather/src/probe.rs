@@ -21,10 +21,10 @@ pub struct SourceReport {
     /// Its name.
     pub name: &'static str,
     /// The path below the root.
-    pub path: &'static str,
-    /// The problem in words; `None` if there is none.
+    pub path: String,
+    /// The problem in words; `None` if there is none, or if this host does not have the source.
     pub problem: Option<String>,
-    /// Why the first of its files that should have a number has none, in words; the others may have theirs.
+    /// Why those of its files that should have a number have none, in words; the others may have theirs.
     pub remark: Option<String>,
     /// The number of present readings.
     pub values: usize,
@@ -57,7 +57,7 @@ pub fn probe(root: &Path, settings: &SurveySettings) -> Vec<SourceReport> {
         survey.ask(Subject::Processes);
         survey.wait_and_give_up(SURVEY_STUCK_AFTER, PATIENCE);
     }
-    let reports = files.iter().map(|file| probe_one(root, file, &survey)).collect();
+    let reports = files.iter().map(|file| probe_one(root, file, settings, &survey)).collect();
     survey.end();
     reports
 }
@@ -81,7 +81,12 @@ pub fn survey_texts() -> Vec<(&'static str, Vec<u8>)> {
     texts
 }
 
-fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> SourceReport {
+fn probe_one(
+    root: &Path,
+    file: &'static KernelFile,
+    settings: &SurveySettings,
+    survey: &Arc<Survey>,
+) -> SourceReport {
     let mut source = Source::surveyed(root, file, Budget::unlimited(), survey);
     let mut times = Vec::with_capacity(PROBES);
     let mut room = Vec::new();
@@ -107,12 +112,20 @@ fn probe_one(root: &Path, file: &'static KernelFile, survey: &Arc<Survey>) -> So
     let missing: Vec<_> = missing.collect();
     SourceReport {
         name: file.name,
-        path: file.path,
-        problem: source.problem().map(str::to_owned),
+        path: match subject_of(root, file) {
+            Some(Subject::TextFiles) => below_root(&settings.text_files),
+            _ => file.path.to_owned(),
+        },
+        problem: source.problem().filter(|_| source.counts.was_there).map(str::to_owned),
         remark: source.remark().map(str::to_owned),
         values: series.len() - missing.len(),
         missing,
         bytes: source.counts.bytes,
         gather_time: works.then(|| times[PROBES / 2]),
     }
+}
+
+/// A path of the configuration, without the slash of the root.
+fn below_root(path: &Path) -> String {
+    path.strip_prefix("/").unwrap_or(path).to_string_lossy().into_owned()
 }

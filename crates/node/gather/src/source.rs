@@ -367,7 +367,11 @@ impl Source {
         let Numbers::File { text, parser } = &mut self.numbers else { return };
         text.close();
         let missing = matches!(errno, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV);
-        let problem = format!("{}: {}", text.path().display(), std::io::Error::from(errno));
+        // A survey knows which of its folders it is.
+        let problem = match text.problem() {
+            Some(problem) => problem.to_owned(),
+            None => format!("{}: {}", text.path().display(), std::io::Error::from(errno)),
+        };
         if missing {
             parser.lose(Reading::Absent(Absence::NoSource));
             // A survey looks again by itself.

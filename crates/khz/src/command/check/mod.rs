@@ -5,6 +5,7 @@ mod privileges;
 mod probe;
 mod report;
 pub mod together;
+mod wanted;
 
 use crate::config::NodeFlags;
 use crate::show::terminal;
@@ -14,6 +15,7 @@ use std::io::Write;
 use khz_model::{Nanos, Rate};
 
 use crate::command::check::together::Together;
+use crate::command::check::wanted::Wanted;
 use crate::show::outcome::Outcome;
 
 /// Examples for `khz check --help`.
@@ -22,15 +24,16 @@ Examples:
   khz check                         this machine
   khz check 'cpu.*' 'net.*'         the sources of these metrics, and the
                                     highest rate for all of them together
+  khz check filesystem              this source, by the name in the table
   khz check --root /srv/captured    a captured host
   khz check --json                  one object a line, for programs";
 
 /// `khz check`.
 #[derive(Debug, Args)]
 pub struct CheckFlags {
-    /// Only the sources of these patterns [default: all].
-    #[arg(value_name = "PATTERN")]
-    pub patterns: Vec<String>,
+    /// Only these sources: names from the table, or patterns of metrics [default: all].
+    #[arg(value_name = "SOURCE|PATTERN")]
+    pub wanted: Vec<String>,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
@@ -41,9 +44,9 @@ pub struct CheckFlags {
 
 /// Tries the sources and prints the report.
 pub fn run(flags: CheckFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let patterns = super::patterns(&flags.patterns)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
-    report::print(&probe::probe(&plan, &patterns)?, flags.json, terminal::width(), out)
+    let wanted = Wanted::read(&flags.wanted, &plan.sources.known)?;
+    report::print(&probe::probe(&plan, &wanted)?, flags.json, terminal::width(), out)
 }
 
 /// The report.
@@ -68,7 +71,7 @@ pub struct SourceCost {
     pub values: usize,
     /// Series without a value, each with the reason.
     pub missing: Vec<Missing>,
-    /// Why the first file without a number has none, while others may have theirs.
+    /// Why files without a number have none, while others may have theirs.
     pub remark: Option<String>,
     /// What root would see beside this.
     pub as_root: Option<&'static str>,
@@ -96,6 +99,8 @@ pub enum Finding {
 pub struct Missing {
     /// The series.
     pub series: String,
+    /// False: it is absent, which is normal.
+    pub is_failed: bool,
     /// Absent or failed, and why.
     pub why: String,
 }

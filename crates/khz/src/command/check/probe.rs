@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use khz_gather::SourceReport;
-use khz_model::{Absence, Fault, Nanos, Pattern, QueryError, Rate, Reading};
+use khz_model::{Absence, Fault, Nanos, Rate, Reading};
 use khz_parse::own_source::is_own;
+use khz_parse::textfile;
 
 use super::together::{Paced, Together};
+use super::wanted::Wanted;
 use super::{Finding, Found, Missing, SourceCost, privileges};
 use crate::config::Plan;
 use crate::role::apart;
@@ -14,11 +16,11 @@ use crate::role::gatherer::{gather_plan, rate_of, source_plans};
 use crate::role::trial::{Trial, trial};
 use crate::show::outcome::Failure;
 
-/// Tries each source that some pattern selects: what it holds, and what it costs. Then finds the highest rate for all of
+/// Tries each source that is wanted: what it holds, and what it costs. Then finds the highest rate for all of
 /// them together.
-pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
+pub fn probe(plan: &Plan, wanted: &Wanted) -> Result<Found, Failure> {
     let mut planned = source_plans(plan);
-    let is_selected = |file: &khz_parse::KernelFile| refresh_of(file, patterns).is_some();
+    let is_selected = |file: &khz_parse::KernelFile| wanted.refresh_of(file).is_some();
     planned.retain(|source| is_selected(source.file));
     // A captured host has the files that somebody could read.
     let is_root = rustix::process::geteuid().is_root() || plan.root != Path::new("/");
@@ -31,8 +33,7 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     let files = plan.sources.known.iter().filter(|file| is_selected(file)).map(|file| file.name);
     let selected: Vec<&str> = files.collect();
     if selected.is_empty() {
-        let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(Failure::work(QueryError::NothingMatches { patterns }));
+        return Err(wanted.selects_nothing(&plan.sources.known));
     }
     apart::or_here(&plan.root)?;
     let reports = khz_gather::probe(&plan.root, &plan.sources.survey())
@@ -55,18 +56,10 @@ pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     };
     let paced = |&(name, gather): &(&'static str, Nanos)| {
         let file = files.iter().find(|file| file.name == name)?;
-        Some(Paced { name, gather, refresh: refresh_of(file, patterns)? })
+        Some(Paced { name, gather, refresh: wanted.refresh_of(file)? })
     };
     let paced = trial.sources.iter().filter_map(paced).collect();
     Ok(Found { together: Together::new(trial.tick, paced, plan.cpu_max, plan.rate_max), sources })
-}
-
-/// How far apart reads may be for these patterns (none: all); 0: every tick. `None`: they select nothing.
-fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nanos> {
-    match patterns {
-        [] => file.refresh_for(&[Pattern::everything()]),
-        patterns => file.refresh_for(patterns),
-    }
 }
 
 /// What is said of a source that answers, and has no number now.
@@ -79,11 +72,14 @@ fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> Source
     let stuck = Reading::Failed(Fault::Stuck);
     let is_stuck = !report.missing.is_empty() && report.missing.iter().all(|(_, reading)| *reading == stuck);
     let finding = match (report.gather_time, report.problem) {
+        (_, Some(problem)) => Finding::Failed(problem),
         _ if is_own && is_absent && !has_value && report.remark.is_none() => {
             Finding::Absent(format!("there is no file /{}", report.path))
         }
-        (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
-        (_, Some(problem)) => Finding::Failed(problem),
+        (None, None) if is_absent && report.name == textfile::FILE.name => {
+            Finding::Absent(format!("there is no folder /{}", report.path))
+        }
+        (None, None) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
         (Some(_), None) if is_stuck && !has_value => Finding::Failed(Fault::Stuck.to_string()),
         // Each has its words below the table.
         (Some(_), None) if !has_value && names_several => {
@@ -98,13 +94,10 @@ fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> Source
         (Some(_), None) => Finding::Works,
         (None, None) => Finding::Failed("an empty text".to_owned()),
     };
-    let missing = |(series, reading): (String, Reading)| {
-        let why = match reading {
-            Reading::Absent(why) => format!("absent: {why}"),
-            Reading::Failed(fault) => format!("FAILED: {fault}"),
-            Reading::Present(_) | Reading::Labels(_) => unreachable!("BUG: a present reading is not missing"),
-        };
-        Missing { series, why }
+    let missing = |(series, reading): (String, Reading)| match reading {
+        Reading::Absent(why) => Missing { series, is_failed: false, why: format!("absent: {why}") },
+        Reading::Failed(fault) => Missing { series, is_failed: true, why: format!("FAILED: {fault}") },
+        Reading::Present(_) | Reading::Labels(_) => unreachable!("BUG: a present reading is not missing"),
     };
     SourceCost {
         name: report.name.to_owned(),

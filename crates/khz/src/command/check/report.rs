@@ -9,6 +9,16 @@ use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, wrapped};
 
 impl SourceCost {
+    /// Number of series that failed.
+    fn failed(&self) -> usize {
+        self.missing.iter().filter(|missing| missing.is_failed).count()
+    }
+
+    /// Number of series that are absent.
+    fn absent(&self) -> usize {
+        self.missing.len() - self.failed()
+    }
+
     /// Hours of CPU a day at its rate.
     fn hours_a_day(&self) -> f64 {
         let share = self.rate.map_or(0.0, |rate| self.gather.as_secs_f64() * rate.hz());
@@ -45,10 +55,11 @@ fn table(sources: &[SourceCost]) -> Table {
         ("SOURCE", Side::Left),
         ("VALUES", Side::Right),
         ("ABSENT", Side::Right),
+        ("FAILED", Side::Right),
         ("BYTES", Side::Right),
-        ("MICROSECONDS", Side::Right),
+        ("TIME (µs)", Side::Right),
         ("RATE", Side::Right),
-        ("CPU HOURS/DAY", Side::Right),
+        ("CPU h/DAY", Side::Right),
     ];
     let mut table = Table::new(&titles, 0);
     for source in sources {
@@ -58,7 +69,8 @@ fn table(sources: &[SourceCost]) -> Table {
             Finding::Works => table.row([
                 source.name.clone(),
                 source.values.to_string(),
-                source.missing.len().to_string(),
+                source.absent().to_string(),
+                source.failed().to_string(),
                 source.bytes.to_string(),
                 format!("{:.1}", source.gather.as_secs_f64() * 1e6),
                 source.rate.map_or("off".to_owned(), |rate| rate.to_string()),
@@ -70,7 +82,8 @@ fn table(sources: &[SourceCost]) -> Table {
     table.row([
         "all".to_owned(),
         sum(|source| source.values as f64).to_string(),
-        sum(|source| source.missing.len() as f64).to_string(),
+        sum(|source| source.absent() as f64).to_string(),
+        sum(|source| source.failed() as f64).to_string(),
         sum(|source| source.bytes as f64).to_string(),
         format!("{:.1}", sum(|source| source.gather.as_secs_f64()) * 1e6),
         String::new(),
@@ -79,7 +92,7 @@ fn table(sources: &[SourceCost]) -> Table {
     table
 }
 
-/// What is absent and why: one paragraph for each source and reason.
+/// What is absent or failed, and why: one paragraph for each source and reason.
 fn remarks(sources: &[SourceCost], width: usize) -> String {
     let mut text = String::new();
     for source in sources.iter().filter(|source| !matches!(source.finding, Finding::Absent(_))) {
@@ -93,6 +106,9 @@ fn remarks(sources: &[SourceCost], width: usize) -> String {
             text.push_str(&paragraph(&format!("{}: {why}:", source.name), &series, width));
         }
         if let Some(remark) = &source.remark {
+            if source.missing.is_empty() {
+                text.push_str(&format!("\n{}:\n", source.name));
+            }
             text.push_str(&format!("  {}\n", wrapped(remark, width.saturating_sub(2)).join("\n  ")));
         }
     }
@@ -120,6 +136,8 @@ fn object(source: &SourceCost) -> serde_json::Value {
         "outcome": outcome,
         "why": why,
         "values": source.values,
+        "absent": source.absent(),
+        "failed": source.failed(),
         "missing": missing,
         "remark": source.remark,
         "as_root": source.as_root,
@@ -146,7 +164,13 @@ mod tests {
     fn sources() -> Vec<SourceCost> {
         let missing = |series: &str| Missing {
             series: series.to_owned(),
+            is_failed: false,
             why: "absent: this kernel does not print it".to_owned(),
+        };
+        let failed = Missing {
+            series: "mem.free".to_owned(),
+            is_failed: true,
+            why: "FAILED: malformed text".to_owned(),
         };
         let stat = SourceCost {
             name: "stat".to_owned(),
@@ -164,7 +188,7 @@ mod tests {
             stat.clone(),
             SourceCost {
                 name: "meminfo".to_owned(),
-                missing: vec![missing("mem.high_total"), missing("mem.high_free")],
+                missing: vec![missing("mem.high_total"), missing("mem.high_free"), failed],
                 values: 40,
                 bytes: 1500,
                 gather: Nanos::from_micros(10),
@@ -190,11 +214,13 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(
             text,
-            "SOURCE        VALUES  ABSENT  BYTES  MICROSECONDS    RATE  CPU HOURS/DAY\n\
-             stat             188       0   5120          36.0  1000Hz         0.8640\n\
-             meminfo           40       2   1500          10.0     1Hz         0.0002\n\
+            "SOURCE        VALUES  ABSENT  FAILED  BYTES  TIME (µs)    RATE  CPU h/DAY\n\
+             stat             188       0       0   5120       36.0  1000Hz     0.8640\n\
+             meminfo           40       2       1   1500       10.0     1Hz     0.0002\n\
              pressure/irq  absent: this host does not have the source\n\
-             all              228       2   6620          46.0                 0.8642\n\
+             all              228       2       1   6620       46.0             0.8642\n\
+             \n\
+             meminfo: FAILED: malformed text:\n  mem.free\n\
              \n\
              meminfo: absent: this kernel does not print it:\n  mem.high_total, mem.high_free\n"
         );
@@ -212,6 +238,8 @@ mod tests {
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["outcome"].clone())
             .collect();
         assert_eq!(findings[..3], ["works", "failed", "absent"]);
+        let meminfo: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+        assert_eq!((&meminfo["absent"], &meminfo["failed"]), (&json!(2), &json!(1)));
         // The last one is about all of them together.
         assert_eq!((findings.len(), &findings[3]), (4, &serde_json::Value::Null));
     }

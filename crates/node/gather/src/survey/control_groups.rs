@@ -26,7 +26,8 @@ use watch::Watch;
 /// The most groups that are read: each costs twelve files. A node of Kubernetes has some hundred, one of Slurm some ten.
 pub const CONTROL_GROUPS_MAX: usize = 2_048;
 
-/// Groups that are deeper in the tree are left out: those are groups of a container, or of a user's own manager.
+/// Groups that are deeper in the tree are left out, and those right below are counted: they are groups of a container, or of a user's
+/// own manager.
 pub const CONTROL_GROUPS_DEPTH_MAX: usize = 12;
 
 /// The longest file of a group that is read; `io.stat` has a line for each disk.
@@ -90,7 +91,14 @@ impl ControlGroups {
         }
         let state = self.state();
         course.left_out = state.left_out;
+        if state.left_out > 0 {
+            course.note_of_all(what_is_left_out(state.left_out));
+        }
         let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut claims: HashMap<&str, usize> = HashMap::new();
+        for id in state.groups.iter().filter_map(|group| group.named.claim()) {
+            *claims.entry(id).or_default() += 1;
+        }
         for group in &state.groups {
             let folder = open(
                 top.join(&group.folder),
@@ -99,9 +107,11 @@ impl ControlGroups {
             );
             // It is gone since the walk.
             let Ok(folder) = folder else { continue };
+            // A runtime makes one group for each container: of two that claim one, nobody knows which it is.
+            let is_disputed = group.named.claim().is_some_and(|id| claims.get(id).is_some_and(|n| *n > 1));
             // Two containers may have one name while the old one ends.
             let names = [&group.named.name, &group.named.by_id, &group.path];
-            let is_free = |name: &&&String| !name.is_empty() && !told.contains(**name);
+            let is_free = |name: &&&String| !is_disputed && !name.is_empty() && !told.contains(**name);
             let name = names.iter().find(is_free).copied().unwrap_or(&group.path);
             told.insert(name);
             self.line(&folder, group, name, &mut text, &mut room);
@@ -144,12 +154,16 @@ impl ControlGroups {
             std::mem::take(groups).into_iter().map(|g| (g.folder.clone(), g)).collect();
         watch.begin();
         watch.folder(top);
-        *left_out = 0;
+        let left_out_before = std::mem::take(left_out);
         let mut folders = below(top, Path::new(""));
         while let Some(folder) = folders.pop() {
             let whole = top.join(&folder);
             watch.folder(&whole);
             if !is_populated(&whole) {
+                continue;
+            }
+            if folder.components().count() > CONTROL_GROUPS_DEPTH_MAX {
+                *left_out += 1;
                 continue;
             }
             let group = match before.get(&folder) {
@@ -160,7 +174,7 @@ impl ControlGroups {
                     Group { folder, path, named, tries: 0 }
                 }
             };
-            if group.named.has_parts && group.folder.components().count() < CONTROL_GROUPS_DEPTH_MAX {
+            if group.named.has_parts {
                 folders.extend(below(top, &group.folder));
             }
             if groups.len() < CONTROL_GROUPS_MAX {
@@ -168,6 +182,9 @@ impl ControlGroups {
             } else {
                 *left_out += 1;
             }
+        }
+        if *left_out > 0 && left_out_before == 0 {
+            tracing::warn!("{}", what_is_left_out(*left_out));
         }
     }
 
@@ -200,6 +217,13 @@ impl ControlGroups {
         }
         text.push(b'\n');
     }
+}
+
+/// Says how many groups are left out, and why.
+fn what_is_left_out(count: u64) -> String {
+    format!(
+        "{count} control groups are left out: khz shows {CONTROL_GROUPS_MAX}, and {CONTROL_GROUPS_DEPTH_MAX} levels"
+    )
 }
 
 /// The folder of all control groups below the root: where cgroup v2 is mounted alone, or beside version 1.

@@ -35,6 +35,8 @@ enum Problem {
     Empty,
     /// What it has is none.
     Malformed,
+    /// It is below zero, and may not be.
+    BelowZero,
     /// It does not fit.
     TooLarge,
 }
@@ -163,9 +165,10 @@ impl<'a> Folder<'a> {
         word
     }
 
-    /// Notes why a file has no number, if this word stands instead of one.
-    pub fn note_word(&mut self, file: &[u8], word: &[u8]) {
+    /// Notes why a file has no number, if this word stands instead of one. `is_below_zero`: what the file says is such a number.
+    pub fn note_word(&mut self, file: &[u8], word: &[u8], is_below_zero: bool) {
         let problem = match word {
+            _ if word == MALFORMED.as_bytes() && is_below_zero => Problem::BelowZero,
             _ if word == MALFORMED.as_bytes() => Problem::Malformed,
             _ if word == TOO_LARGE.as_bytes() => Problem::TooLarge,
             _ => return,
@@ -180,6 +183,9 @@ impl<'a> Folder<'a> {
         let problem = match (kind_of(&self.folder, path), why) {
             (Some(kind), _) => kind.to_owned(),
             (None, Problem::Malformed) => "what is in it is no number".to_owned(),
+            (None, Problem::BelowZero) => {
+                "its number is below zero, and this one cannot be: a counter counts from 0".to_owned()
+            }
             (None, Problem::TooLarge) => {
                 "its number is beyond 64 bits; one that may be below zero has 63".to_owned()
             }

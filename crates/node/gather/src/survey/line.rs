@@ -50,7 +50,8 @@ impl Line {
             Ok([]) => None,
             Ok(found) => {
                 number_word(entry, found, word, &mut value);
-                folder.note_word(file.as_ref(), &value);
+                let is_below_zero = is_below_zero(found);
+                folder.note_word(file.as_ref(), &value, is_below_zero);
                 return self.words.push((word_of(entry), value));
             }
             Err(errno) => Some(errno),
@@ -78,14 +79,17 @@ impl Line {
         entry: &Entry,
         word: &[u8],
     ) {
-        let mut value = Vec::new();
+        let (mut value, mut below_zero) = (Vec::new(), false);
         match folder.text(file).map(|text| word_at(text, &file_of(place.line, word), place)) {
-            Ok(Ok(Some(found))) => number_word(entry, found, word, &mut value),
+            Ok(Ok(Some(found))) => {
+                below_zero = is_below_zero(found);
+                number_word(entry, found, word, &mut value);
+            }
             Ok(Ok(None)) => value.extend(NONE.bytes()),
             Ok(Err(fault)) => value.extend(no_number(fault).bytes()),
             Err(errno) => value.extend(folder.without_number(file, Some(errno)).bytes()),
         }
-        folder.note_word(file, &value);
+        folder.note_word(file, &value, below_zero);
         self.words.push((word_of(entry), value));
     }
 
@@ -151,4 +155,10 @@ impl Line {
         text.extend(&self.labels);
         text.push(b'\n');
     }
+}
+
+/// True for `-` and digits.
+fn is_below_zero(text: &[u8]) -> bool {
+    let digits = text.trim_ascii().strip_prefix(b"-");
+    digits.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
 }

@@ -33,6 +33,9 @@ pub const TEXT_FILE_SERIES_MAX: usize = 8_192;
 /// The most bytes of all files that are read in one survey.
 pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 
+/// The most files of which one sentence says why they are left out: `khz check` shows it.
+const PROBLEMS_SHOWN: usize = 16;
+
 /// What the names of files may not begin with: khz's own numbers and those of jobs are called so.
 const OURS: &str = "khz_";
 
@@ -94,7 +97,10 @@ impl TextFiles {
         }
         let mut files = match names(&self.folder) {
             Ok(files) => files,
-            Err(errno) => return Ok(Err(errno)),
+            Err(errno) => {
+                course.note_refused(&self.folder, errno);
+                return Ok(Err(errno));
+            }
         };
         files.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
         let beyond = files.len().saturating_sub(TEXT_FILES_MAX);
@@ -115,7 +121,27 @@ impl TextFiles {
             self.report(latest, &found);
             *latest = Latest { stamps, ..found };
         }
-        Ok(Ok(self.state().0.text.clone()))
+        let state = self.state();
+        if let Some(problem) = self.problem(&state.0) {
+            course.note_of_all(problem);
+        }
+        Ok(Ok(state.0.text.clone()))
+    }
+
+    /// Which files are left out, and why, in one sentence.
+    fn problem(&self, latest: &Latest) -> Option<String> {
+        let left_out =
+            |(name, problem): (&OsString, &String)| format!("{}: {problem}", shown(&self.folder.join(name)));
+        let mut problems: Vec<String> = latest.problems.iter().take(PROBLEMS_SHOWN).map(left_out).collect();
+        let more = latest.problems.len() - problems.len();
+        if more > 0 {
+            problems.push(format!("and {more} more"));
+        }
+        if latest.beyond > 0 {
+            problems.push(format!("{} files beyond {TEXT_FILES_MAX}", latest.beyond));
+        }
+        (!problems.is_empty())
+            .then(|| format!("textfile.error is 1, since files are left out: {}", problems.join("; ")))
     }
 
     fn state(&self) -> MutexGuard<'_, (Latest, Churn)> {

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::Answer;
 use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
-use super::folder::{Folder, joined, names};
+use super::folder::{Folder, joined, names, shown};
 use super::line::Line;
 use super::threads::{Step, Turn};
 use crate::clock;
@@ -119,7 +119,7 @@ impl Trees {
         leaves: &mut Leaves,
     ) -> Result<Result<Vec<Found>, Errno>, Abandoned> {
         let mut found = vec![Found::default()];
-        let mut is_first = true;
+        let (mut is_first, mut refused) = (true, None);
         for part in pattern.split('/') {
             if !part.contains(['*', '#']) {
                 found.iter_mut().for_each(|place| place.path = joined(&place.path, part.as_bytes()));
@@ -141,13 +141,24 @@ impl Trees {
                     Ok(names) => {
                         below.extend(names.iter().filter_map(|name| place.deeper(part, name.as_bytes())));
                     }
-                    Err(errno) if is_first => return Ok(Err(errno)),
-                    Err(_) => {}
+                    // It is not there, or is no folder.
+                    Err(errno) if is_missing(errno) && is_first => return Ok(Err(errno)),
+                    Err(errno) if is_missing(errno) => {}
+                    Err(errno) => {
+                        let shown = shown(&folder);
+                        let why = std::io::Error::from(errno);
+                        course.note(|| Some(format!("{shown}: the folder cannot be read: {why}")));
+                        refused = Some(errno);
+                    }
                 }
             }
             (found, is_first) = (below, false);
         }
-        Ok(Ok(found))
+        // Of what cannot be listed nobody knows whether there is something.
+        Ok(match refused {
+            Some(errno) if found.is_empty() => Err(errno),
+            _ => Ok(found),
+        })
     }
 
     /// Writes the lines of the latest survey that are below a folder, as stuck.
@@ -242,7 +253,7 @@ impl Trees {
             let mut folder = match Folder::open(&place.below(root), course.whereabouts()) {
                 Ok(folder) => folder,
                 // It is no folder, or has gone since it was listed.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => {
+                Err(errno) if is_missing(errno) => {
                     self.end(course, step, leaves);
                     continue;
                 }
@@ -360,6 +371,11 @@ impl Trees {
             tracing::info!("{entry} takes the kernel long to say; it is left out from now on");
         }
     }
+}
+
+/// True if nothing is there, or what is there is no folder.
+fn is_missing(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::NODEV)
 }
 
 /// `Some` if a value is the word, or the word, `-` and a number; that number, if there is one. A word that ends with `-` is a

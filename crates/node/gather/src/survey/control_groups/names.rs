@@ -38,7 +38,8 @@ const SHORT_ID: usize = 12;
 pub(super) struct Named {
     /// The name of the instance.
     pub name: String,
-    /// The name with the identifier, for the second container of one name; empty: there is none.
+    /// The name with the identifier, for the second container of one name; empty: the group is no container or pod, or is not where
+    /// such groups are made.
     pub by_id: String,
     pub kind: &'static str,
     /// The identifier of a container, pod or job; else empty.
@@ -50,6 +51,11 @@ pub(super) struct Named {
 }
 
 impl Named {
+    /// The identifier of the container or pod that the group claims to be, if it is where such groups are made.
+    pub fn claim(&self) -> Option<&str> {
+        (!self.by_id.is_empty()).then_some(&*self.id)
+    }
+
     fn plain(path: &str, kind: &'static str) -> Self {
         let (name, by_id, id) = (path.to_owned(), String::new(), String::new());
         Named { name, by_id, kind, id, is_resolved: true, has_parts: true }
@@ -98,6 +104,7 @@ impl Names {
             What::Container(runtime, id) => Some(self.container(runtime, id)),
             What::Lxc(name) => Some(Named {
                 name: format!("lxc/{name}"),
+                by_id: format!("lxc/{name}"),
                 id: (*name).to_owned(),
                 has_parts: false,
                 ..Named::plain(path, "container")
@@ -293,7 +300,10 @@ impl<'a> What<'a> {
             What::Slurm(at) => *at == slices,
             What::Pod(_) => rest.is_empty() || is_top && rest.len() <= 3 && rest[0] == "kubepods",
             What::ContainerOfPod(..) => rest.len() == 1 || is_top && rest.len() <= 4 && rest[0] == "kubepods",
-            What::Container(..) => rest.len() == 1 || rest.len() == 2 && !rest[0].contains('.'),
+            // Without systemd, a group at the top may be above them. With it, only slices are: what it makes there ends with `.scope`.
+            What::Container(..) => {
+                rest.len() == 1 || is_top && rest.len() == 2 && !rest.iter().any(|part| part.contains('.'))
+            }
             What::Lxc(_) => rest.len() == 1 || rest.len() == 2 && rest[0] == "lxc",
         };
         is_it && !is_of_users

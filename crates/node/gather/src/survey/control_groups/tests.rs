@@ -143,7 +143,36 @@ fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted
     let deep = (0..2 * CONTROL_GROUPS_DEPTH_MAX).map(|_| "deep").collect::<Vec<_>>().join("/");
     let root = Root::new("deep");
     root.group(&deep);
-    assert_eq!(root.survey().names().len(), CONTROL_GROUPS_DEPTH_MAX);
+    let groups = root.survey();
+    assert_eq!(groups.names().len(), CONTROL_GROUPS_DEPTH_MAX);
+    // The group right below, with all that is in it.
+    assert_eq!(groups.0.survey.lock().left_out, [1]);
+    let problem = groups.0.survey.lock().problems[0].clone().unwrap_or_default();
+    assert_eq!(problem, "1 control groups are left out: khz shows 2048, and 12 levels");
+}
+
+#[test]
+fn of_two_groups_that_claim_one_container_neither_has_its_name() {
+    let root = Root::new("claims");
+    let id = "1".repeat(64);
+    root.write(&format!("var/lib/docker/containers/{id}/config.v2.json"), r#"{"Name":"/web"}"#);
+    let scope = format!("system.slice/docker-{id}.scope");
+    root.group("system.slice");
+    root.group(&scope);
+    // Where no runtime makes such a group, it claims nothing.
+    let planted = format!("foo/docker-{id}.scope");
+    root.group("foo");
+    root.group(&planted);
+    assert_eq!(
+        root.survey().names(),
+        ["docker/web".to_owned(), "foo".into(), planted.clone(), "system.slice".into()]
+    );
+    let other = format!("docker/{id}");
+    root.group("docker");
+    root.group(&other);
+    let mut names = ["docker".to_owned(), other, "foo".into(), planted, "system.slice".into(), scope];
+    names.sort();
+    assert_eq!(root.survey().names(), names);
 }
 
 #[test]

@@ -148,3 +148,28 @@ fn labels_names_and_files_that_change_all_the_time_take_a_bounded_number_of_byte
         assert_eq!(shown(&looks)[0], "textfile.error 1");
     }
 }
+
+#[test]
+fn each_file_that_is_left_out_is_named_with_its_reason() {
+    let root = MadeUp::new("text-files-named");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    let problem_now = || {
+        let _ = looks.bytes();
+        looks.survey.lock().problems[0].clone()
+    };
+    root.write(&file("a.prom"), "on 1\n");
+    assert_eq!(problem_now(), None);
+    root.write(&file("b.prom"), "on 1\nload");
+    std::fs::create_dir(root.join(file("c.prom"))).unwrap();
+    let problem = problem_now().unwrap_or_default();
+    assert!(problem.starts_with("textfile.error is 1, since files are left out: /"), "{problem}");
+    assert!(problem.contains("/b.prom: line 2"), "{problem}");
+    assert!(problem.ends_with("/c.prom: it is a folder"), "{problem}");
+    // Nothing has changed, and so nothing is read.
+    assert_eq!(problem_now(), Some(problem));
+    for number in 0..PROBLEMS_SHOWN {
+        root.write(&file(&format!("d{number:02}.prom")), "x");
+    }
+    let problem = problem_now().unwrap_or_default();
+    assert!(problem.ends_with("; and 2 more"), "{problem}");
+}

@@ -638,3 +638,49 @@ fn a_described_file_without_instances_has_a_series_before_it_is_there() {
     root.write("room/v", "7\n");
     assert_eq!(readings(&looks.parse(file)), [("own.mine".to_owned(), Reading::Present(7))]);
 }
+
+#[test]
+fn a_counter_below_zero_is_named_as_one() {
+    let root = MadeUp::new("own-below-zero");
+    root.write("room/v", "-1\n");
+    let source = OwnSource {
+        name: "mine".into(),
+        path: "/room/v".into(),
+        line: None,
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        places: 0,
+        help: String::new(),
+    };
+    let file = source.make().unwrap();
+    let looks = Looks::of_own(&root, file);
+    assert_eq!(readings(&looks.parse(file)), [("own.mine".to_owned(), Reading::Failed(Fault::Malformed))]);
+    let problem = looks.survey.lock().problems[0].clone().unwrap_or_default();
+    let why = "/room/v: its number is below zero, and this one cannot be: a counter counts from 0";
+    assert!(problem.ends_with(why), "{problem}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_named_and_its_names_are_not_absent() {
+    let root = MadeUp::new("own-unlisted");
+    // Root may list each folder of others, but nobody lists what has too many links.
+    for path in ["room", "hall/a"] {
+        let place = root.join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(&place, &place).unwrap();
+    }
+    for (path, folder) in [("/room/*/v", "room"), ("/hall/*/*/v", "hall/a")] {
+        let looks = Looks::of_own(&root, described(path));
+        assert_eq!(looks.bytes(), Err(Errno::LOOP), "{path}");
+        let problem = looks.survey.lock().problems[0].clone().unwrap_or_default();
+        let begin = format!("{}: the folder cannot be read: ", root.join(folder).display());
+        assert!(problem.starts_with(&begin), "{problem}");
+    }
+    // The others have their numbers.
+    root.write("hall/b/c/v", "7\n");
+    let file = described("/hall/*/*/v");
+    let looks = Looks::of_own(&root, file);
+    assert_eq!(readings(&looks.parse(file)), [("own.mine[b,part2=c]".to_owned(), Reading::Present(7))]);
+    let problem = looks.survey.lock().problems[0].clone().unwrap_or_default();
+    assert!(problem.contains("/hall/a: the folder cannot be read: "), "{problem}");
+}

@@ -234,6 +234,10 @@ fn only_at_the_places_where_slurm_and_runtimes_make_groups_have_they_such_names(
         "mine/lxc.payload.mail".to_owned(),
         "mine/lxc/mail".to_owned(),
         format!("a/b/docker-{ID}.scope"),
+        // With systemd, above such a group there are slices only.
+        format!("foo/docker-{ID}.scope"),
+        format!("foo/libpod-{ID}.scope"),
+        format!("system.slice/foo/{ID}"),
     ];
     for path in elsewhere {
         let named = root.of(&path).unwrap();

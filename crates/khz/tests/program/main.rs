@@ -60,6 +60,8 @@ mod summaries;
 mod text;
 mod text_files;
 mod text_source;
+mod tmux;
+mod top;
 mod usage;
 mod wakeups;
 mod watched;

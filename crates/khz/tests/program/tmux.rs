@@ -29,10 +29,14 @@ impl Tmux {
         let settings =
             ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off", ";"];
         let begin = ["new-session", "-d", "-x", &width, "-y", &height, "env"];
-        // UTF-8 and colours as most people have them; what a test wants comes after.
+        // UTF-8 and colours as most people have them, where the test does not want something else.
         let usual =
             ["LC_ALL=C.UTF-8", "TERM=screen-256color", "KHZ_RING_DIR=none", "XDG_CONFIG_HOME=/nonexistent"];
-        let started = tmux.tmux(&[&settings[..], &begin, &usual, variables, words].concat());
+        let name = |text: &str| text.split_once('=').map_or(text, |(name, _)| name).to_owned();
+        let is_wanted = |usual: &&str| !variables.iter().any(|variable| name(variable) == name(usual));
+        let usual: Vec<&str> = usual.into_iter().filter(is_wanted).collect();
+        // Options of env stand before the variables.
+        let started = tmux.tmux(&[&settings[..], &begin, variables, &usual, words].concat());
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
         Some(tmux)
     }

@@ -56,32 +56,32 @@ fn a_node_fills_the_terminal_at_every_size_and_steps_through_its_past() {
 fn a_cluster_is_searched_sorted_and_opened() {
     let hub = Demo::start();
     let Some(tmux) = top((100, 30), &[], &["--server", &hub.url]) else { return };
-    tmux.shows(&["20 nodes, 0 not up", "NODE", "LOAD", "node020", "live"]);
+    tmux.shows(&["20 nodes, 0 not up", "NODE", "LOAD", "node20", "live"]);
     tmux.keys(&["v"]);
-    tmux.shows(&["node001", "%"]);
+    tmux.shows(&["node01", "%"]);
     tmux.keys(&["v", "w"]);
-    tmux.shows(&["WATERFALL of", "node020"]);
+    tmux.shows(&["WATERFALL of", "node20"]);
     tmux.keys(&["w", "/"]);
     tmux.shows(&["search: "]);
-    tmux.keys(&["-l", "E007"]);
-    tmux.shows(&["search: E007", "1 nodes"]);
+    tmux.keys(&["-l", "E07"]);
+    tmux.shows(&["search: E07", "1 node,"]);
     tmux.keys(&["Enter"]);
-    tmux.shows(&["/e007"]);
+    tmux.shows(&["/e07"]);
     tmux.keys(&["Enter"]);
-    tmux.shows(&["node007", "live 10Hz", "PROCESSES"]);
+    tmux.shows(&["node07", "live 10Hz", "PROCESSES"]);
     tmux.keys(&["t"]);
     tmux.shows(&["go to"]);
     tmux.keys(&["-l", "nonsense"]);
     tmux.keys(&["Enter"]);
     tmux.shows(&["nonsense"]);
     tmux.keys(&["t"]);
-    tmux.keys(&["-l", "-2s"]);
+    tmux.keys(&["-l", "--", "-2s"]);
     tmux.keys(&["Enter"]);
     tmux.shows(&["PAST"]);
     tmux.keys(&["Escape"]);
     tmux.shows(&["live"]);
     tmux.keys(&["Escape"]);
-    tmux.shows(&["1 nodes", "/e007"]);
+    tmux.shows(&["1 node,", "/e07"]);
     tmux.keys(&["Escape"]);
     tmux.shows(&["20 nodes"]);
     tmux.keys(&["C-c"]);
@@ -150,8 +150,8 @@ fn a_terminal_without_a_name_without_utf_8_and_without_colours_is_served() {
     assert!(screen.is_ascii(), "{screen}");
     tmux.keys(&["q"]);
     assert_eq!(tmux.ended(), "0");
-    let Some(tmux) = top((80, 24), &["TERM=dumb"], &["--server", &n1.url]) else { return };
-    tmux.shows(&["TERM=dumb", "--once"]);
+    let Some(tmux) = top((200, 24), &["TERM=dumb"], &["--server", &n1.url]) else { return };
+    tmux.shows(&["TERM=dumb", "khz top --once"]);
     assert_eq!(tmux.ended(), "2");
 }
 
@@ -215,7 +215,7 @@ impl Demo {
         let demo = Demo { child, url };
         let is_up = |server: &str| {
             let nodes = Command::new(KHZ).args(["nodes", "--server", server]).output().unwrap();
-            String::from_utf8_lossy(&nodes.stdout).contains("node020")
+            String::from_utf8_lossy(&nodes.stdout).contains("node20")
         };
         until(Duration::from_secs(120), "the demo has its nodes", || is_up(&demo.url));
         demo

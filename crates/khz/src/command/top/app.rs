@@ -341,7 +341,7 @@ impl App {
         self.rate /= 10;
         self.of.rate = self.rate;
         self.begin_live();
-        self.say(format!("{refused} Hz is refused: {problem}; now {} Hz", self.rate));
+        self.say(format!("now {} Hz: {refused} Hz is refused: {problem}", self.rate));
         true
     }
 

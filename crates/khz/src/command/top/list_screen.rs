@@ -34,7 +34,8 @@ pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
 fn summary(app: &App, all: &[Line<'_>], pen: &mut Pen<'_>, area: Rect) {
     let away = all.iter().filter(|line| line.node.is_away()).count();
     let odd = all.iter().filter(|line| line.odd.is_some()).count();
-    let mut end = pen.text(area, (0, 0), &format!("{} nodes, ", all.len()), Style::new());
+    let nodes = if all.len() == 1 { "node" } else { "nodes" };
+    let mut end = pen.text(area, (0, 0), &format!("{} {nodes}, ", all.len()), Style::new());
     let style = if away > 0 { pen.look.alarm() } else { Style::new() };
     end += pen.text(area, (end, 0), &format!("{away} not up"), style);
     end += pen.text(area, (end, 0), &format!(", {odd} odd"), Style::new());

@@ -30,7 +30,8 @@ pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let charts = (area.height * 3 / 10).clamp(4, 16);
     let half = area.width / 2;
     let top = lines(area, 0, charts);
-    screen.processors(pen, columns(top, 0, half));
+    // A blank column keeps two charts apart.
+    screen.processors(pen, columns(top, 0, half - 1));
     screen.memory(pen, columns(top, half, area.width - half));
     let cores = screen.cores(pen, lines(area, charts, (area.height / 6).max(2)));
     let rest = lines(area, charts + cores, area.height);

@@ -12,7 +12,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use ratatui::layout::Size;
+use ratatui::layout::{Rect, Size};
 
 use super::app::App;
 use super::draw::draw;
@@ -73,7 +73,9 @@ impl Screen {
     /// Takes the terminal again, and draws everything at the next time.
     pub fn take_again(&mut self) -> io::Result<()> {
         take()?;
-        self.terminal.clear()
+        // Not `clear`: it asks the terminal where the cursor is, and the thread that reads keys would get the answer.
+        let Size { width, height } = self.size();
+        self.terminal.resize(Rect::new(0, 0, width, height))
     }
 
     /// Gives the terminal back, until it is taken again.

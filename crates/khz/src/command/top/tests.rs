@@ -18,10 +18,10 @@ const BEGIN: u64 = 1_796_000_000;
 /// Series, kind, places, and what they are in row number `row`.
 type Made = (&'static str, bool, u8, fn(u64) -> i128);
 
-const FAST: [Made; 22] = [
-    ("cpu.all.user", true, 2, |row| i128::from(row) * 10),
+const FAST: [Made; 26] = [
+    ("cpu.all.user", true, 2, |row| i128::from(row * row / 4)),
     ("cpu.all.system", true, 2, |row| i128::from(row) * 5),
-    ("cpu.all.idle", true, 2, |row| i128::from(row) * 20),
+    ("cpu.all.idle", true, 2, |row| i128::from(row * 30 - row * row / 4)),
     ("cpu.all.iowait", true, 2, |row| i128::from(row) * 5),
     ("cpu.idle[0]", true, 2, |row| i128::from(row)),
     ("cpu.idle[1]", true, 2, |row| i128::from(row) * 9),
@@ -37,6 +37,10 @@ const FAST: [Made; 22] = [
     ("disk.read_bytes[sda]", true, 0, |row| i128::from(row) << 20),
     ("disk.written_bytes[sda]", true, 0, |_| 0),
     ("disk.io_time[sda]", true, 3, |row| i128::from(row) * 90),
+    ("disk.reads[sda]", true, 0, |row| i128::from(row) * 40),
+    ("disk.writes[sda]", true, 0, |_| 0),
+    ("disk.read_time[sda]", true, 3, |row| i128::from(row) * 480),
+    ("disk.write_time[sda]", true, 3, |_| 0),
     ("net.rx_bytes[eth0]", true, 0, |row| i128::from(row) * 1_000),
     ("net.tx_bytes[eth0]", true, 0, |row| i128::from(row) * 3_000),
     ("kernel.procs_running", false, 0, |_| 3),
@@ -66,17 +70,47 @@ fn row(node: &str, millis: u64, number: u64, made: &[Made]) -> Piece {
     Piece::Rows { node: node.to_owned(), lost: 0, rows: vec![row], last: None }
 }
 
+/// Pid, name, user, CPU in percent, memory and IO in MiB.
+type MadeProcess = (&'static str, &'static str, &'static str, i128, i128, Option<i128>);
+
+const PROCESSES: [MadeProcess; 5] = [
+    ("4711", "dd\u{202e}x", "root", 55, 2, Some(12)),
+    ("1204", "postgres", "postgres", 31, 1_843, None),
+    ("2307", "java", "app", 12, 5_120, None),
+    ("871", "khz", "khz", 0, 9, None),
+    ("1", "systemd", "root", 0, 14, None),
+];
+
 fn processes(node: &str) -> [Piece; 2] {
-    let names = [("process.cpu[1]", 55), ("process.io[1]", 12 << 20), ("load.1m", 2), ("uptime.up", 90_000)];
-    let labels = ["process.busiest[1]", "process.mover[1]"];
-    let column =
-        |series: &str| Column { series: series.to_owned(), counter: false, unit: "count".into(), places: 0 };
-    let columns =
-        names.iter().map(|(name, _)| column(name)).chain(labels.iter().map(|name| column(name))).collect();
-    let of_process = Labels::new([("pid", "4711"), ("command", "dd\u{202e}x"), ("user", "root")]).unwrap();
-    let mut cells: Vec<Cell> =
-        names.iter().map(|(_, units)| Cell::Present { units: *units, places: 0 }).collect();
-    cells.extend(labels.iter().map(|_| Cell::Info(of_process.clone())));
+    let numbers = [
+        ("load.1m", 2),
+        ("load.5m", 1),
+        ("load.15m", 1),
+        ("uptime.up", 90_000),
+        ("processes.count", 213),
+        ("processes.threads", 518),
+    ];
+    let mut all: Vec<(String, Cell)> = numbers
+        .iter()
+        .map(|(name, units)| ((*name).to_owned(), Cell::Present { units: *units, places: 0 }))
+        .collect();
+    for (place, (pid, command, user, cpu, memory, io)) in PROCESSES.iter().enumerate() {
+        let labels = Labels::new([("pid", *pid), ("command", *command), ("user", *user)]).unwrap();
+        let io = io.map(|io| ("io", "mover", io << 20));
+        let kinds = [Some(("cpu", "busiest", *cpu)), Some(("memory", "largest", memory << 20)), io];
+        for (number, description, units) in kinds.into_iter().flatten() {
+            all.push((format!("process.{number}[{place}]"), Cell::Present { units, places: 0 }));
+            all.push((format!("process.{description}[{place}]"), Cell::Info(labels.clone())));
+        }
+    }
+    let column = |(series, _): &(String, Cell)| Column {
+        series: series.clone(),
+        counter: false,
+        unit: "count".into(),
+        places: 0,
+    };
+    let columns = all.iter().map(column).collect();
+    let cells = all.into_iter().map(|(_, cell)| cell).collect();
     let time = Nanos::from_secs(BEGIN + 3);
     [
         Piece::Columns { node: node.into(), rate: "1Hz".into(), columns },
@@ -136,7 +170,7 @@ fn a_node_in_80_by_24_has_everything() {
     for part in [
         "n1 2026-",
         "live 10Hz",
-        "CPU 38% of 4",
+        "CPU 47% of 4",
         "io 12%",
         "MEM 75% of 16G",
         "waits for IO",
@@ -193,7 +227,7 @@ fn every_screen_fits_every_terminal() {
 #[test]
 fn a_small_terminal_shows_the_most_important_numbers() {
     let picture = picture(&node_app(LOOK), 20, 5);
-    assert!(picture.contains("cpu  38%") && picture.contains("mem  75%"), "{picture}");
+    assert!(picture.contains("cpu  47%") && picture.contains("mem  75%"), "{picture}");
 }
 
 #[test]
@@ -268,7 +302,7 @@ fn a_refused_rate_falls_to_the_next_lower_one_and_says_so() {
     assert!(app.refuse("readers may ask for 100 Hz at most"));
     assert_eq!(app.wanted().unwrap().rate, 100);
     assert!(
-        picture(&app, 120, 24).contains("1000 Hz is refused: readers may ask for 100 Hz at most; now 100 Hz")
+        picture(&app, 120, 24).contains("now 100 Hz: 1000 Hz is refused: readers may ask for 100 Hz at most")
     );
 }
 
@@ -336,4 +370,15 @@ fn a_prompt_takes_a_time() {
             || picture(&app, 80, 24).contains("14:03")
     );
     assert_eq!(app.entered().as_deref(), Some("14:03"));
+}
+
+#[test]
+fn the_page_has_the_pictures_of_the_code() {
+    let page = include_str!("../../../../../docs/top.md");
+    for picture in [picture(&node_app(LOOK), 80, 24), picture(&list_app(LOOK), 110, 17)] {
+        assert!(
+            page.contains(&format!("```text\n{picture}\n```")),
+            "docs/top.md needs this picture:\n{picture}"
+        );
+    }
 }

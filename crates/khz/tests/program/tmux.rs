@@ -4,8 +4,6 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::process::until;
-
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -26,8 +24,9 @@ impl Tmux {
         let socket = format!("khz-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let tmux = Tmux { socket };
         let (width, height) = (size.0.to_string(), size.1.to_string());
-        let settings =
-            ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off", ";"];
+        let settings = ["set-option", "-g", "status", "off", ";"];
+        // A shell says how the program has ended: a pane that is dead loses its first line, and sometimes its exit code.
+        let shell = ["sh", "-c", "\"$@\"; echo \"ended with $?\"; exec sleep 1000", "sh"];
         let begin = ["new-session", "-d", "-x", &width, "-y", &height, "env"];
         // UTF-8 and colours as most people have them, where the test does not want something else.
         let usual =
@@ -36,7 +35,7 @@ impl Tmux {
         let is_wanted = |usual: &&str| !variables.iter().any(|variable| name(variable) == name(usual));
         let usual: Vec<&str> = usual.into_iter().filter(is_wanted).collect();
         // Options of env stand before the variables.
-        let started = tmux.tmux(&[&settings[..], &begin, variables, &usual, words].concat());
+        let started = tmux.tmux(&[&settings[..], &begin, variables, &usual, &shell, words].concat());
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
         Some(tmux)
     }
@@ -85,9 +84,11 @@ impl Tmux {
         String::from_utf8_lossy(&answer.stdout).trim().to_owned()
     }
 
-    /// The process in the pane.
-    pub fn pid(&self) -> String {
-        self.asked("#{pane_pid}")
+    /// The program that the shell of the pane runs.
+    fn pid(&self) -> String {
+        let shell = self.asked("#{pane_pid}");
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        children.trim().to_owned()
     }
 
     /// True while a program fills the pane.
@@ -95,15 +96,16 @@ impl Tmux {
         self.asked("#{alternate_on}") == "1"
     }
 
-    /// Sends a signal to the process in the pane.
+    /// Sends a signal to the program.
     pub fn signal(&self, name: &str) {
         assert!(Command::new("kill").args(["-s", name, &self.pid()]).status().unwrap().success());
     }
 
     /// Waits until the program has ended. Returns its exit code.
+    #[track_caller]
     pub fn ended(&self) -> String {
-        until(PATIENCE, "the program ends", || self.asked("#{pane_dead}") == "1");
-        self.asked("#{pane_dead_status}")
+        let screen = self.shows(&["ended with "]);
+        screen.rsplit_once("ended with ").unwrap().1.trim().to_owned()
     }
 }
 

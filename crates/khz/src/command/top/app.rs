@@ -1,16 +1,18 @@
-//! What is shown, and what each key changes about it. It reads no clock, asks nobody and draws nothing: the loop of `run.rs` compares
-//! what it wants with what is running, and gives it what comes.
+//! What is shown. `app/acts.rs` has what each key changes about it, `app/steps.rs` the past. It reads no clock, asks nobody and draws
+//! nothing: the loop of `run.rs` compares what it wants with what is running, and gives it what comes.
+
+mod acts;
+mod steps;
 
 use khz_ask::Piece;
 use khz_model::fold::fold;
 use khz_model::{Nanos, Rate};
 
-use super::keys::Action;
 use super::list::{List, note_odd};
 use super::look::Look;
 use super::node::{Keep, Node};
 use super::processes::Processes;
-use super::prompt::{Kind, Prompt};
+use super::prompt::Prompt;
 use super::tape::Tape;
 use super::world::World;
 
@@ -171,25 +173,6 @@ impl App {
         self.of.rate = rate;
     }
 
-    /// A click on a line of the list chooses it; one on the chosen line opens it.
-    pub fn click(&mut self, line: usize) {
-        let lines = self.list.lines(self.shown());
-        if self.list.place(&lines) == line {
-            self.open();
-        } else {
-            self.list.choose_line(line);
-        }
-    }
-
-    /// A click on the heading of a column sorts by it, or turns the order.
-    pub fn sort_by(&mut self, column: usize) {
-        if self.list.sorted == column {
-            self.list.reverse = !self.list.reverse;
-        } else {
-            (self.list.sorted, self.list.reverse) = (column, false);
-        }
-    }
-
     /// What is subscribed to; nothing of a recording.
     pub fn wanted(&self) -> Option<Wanted> {
         (self.origin != Origin::Recording).then(|| self.of.clone())
@@ -314,24 +297,6 @@ impl App {
         self.world.state(node, state, since);
     }
 
-    /// Rows of the past have come.
-    pub fn answer(&mut self, question: &Question, answer: Result<Tape, String>) {
-        if self.question.as_ref() != Some(question) {
-            return;
-        }
-        self.question = None;
-        match answer {
-            Err(problem) => self.say(problem),
-            Ok(tape) => {
-                let just_after = Nanos(question.at.0.saturating_add(1));
-                match tape.before(just_after).or_else(|| tape.after(question.at)) {
-                    None => self.say("nothing is known of that time"),
-                    Some(at) => self.show_past(at, Some(tape)),
-                }
-            }
-        }
-    }
-
     /// Rows cannot come at this rate: they are asked for at the next lower one. False where there is none.
     pub fn refuse(&mut self, problem: &str) -> bool {
         if self.rate <= 1 {
@@ -343,21 +308,6 @@ impl App {
         self.begin_live();
         self.say(format!("now {} Hz: {refused} Hz is refused: {problem}", self.rate));
         true
-    }
-
-    fn show_past(&mut self, at: Nanos, tape: Option<Tape>) {
-        let tape = tape.or_else(|| self.past.take().and_then(|past| past.tape));
-        let rows = tape.as_ref().unwrap_or(&self.tape);
-        let keep = self.keep(Some(rows));
-        let span = Nanos(keep.step.0.saturating_mul(keep.columns as u64));
-        let mut world = rows.picture(at, span, keep);
-        // Who was down then is not known; who is expected is.
-        for (name, node) in self.world.nodes() {
-            if self.focus.is_none() && world.node(name).is_none() {
-                world.state(name, node.state.as_deref().unwrap_or("down"), None);
-            }
-        }
-        self.past = Some(Past { at, world, tape });
     }
 
     /// Begins what is live from nothing.
@@ -387,60 +337,6 @@ impl App {
         }
     }
 
-    /// Shows a moment of the past, out of the rows that were seen, or else of those that are asked for.
-    pub fn go_to(&mut self, at: Nanos) {
-        let covers = |tape: &Tape| tape.span().is_some_and(|(first, last)| first <= at && at <= last);
-        let loaded = self.past.as_ref().and_then(|past| past.tape.as_ref());
-        if loaded.is_some_and(covers) {
-            self.show_past(at, None);
-        } else if loaded.is_none() && covers(&self.tape) {
-            self.show_past(self.tape.before(Nanos(at.0 + 1)).unwrap_or(at), None);
-        } else {
-            self.ask(at);
-        }
-    }
-
-    fn ask(&mut self, at: Nanos) {
-        if self.origin == Origin::Kernel {
-            let newest = self.tape.span();
-            return match newest.filter(|(first, _)| at < *first) {
-                Some((first, _)) => self.show_past(first, None),
-                None => self.say("nobody has kept that time: run khz, and leave out --direct"),
-            };
-        }
-        let (before, after) =
-            if self.focus.is_some() { (NODE_BEFORE, NODE_AFTER) } else { (LIST_BEFORE, LIST_AFTER) };
-        let from = Nanos(at.0.saturating_sub(before.0));
-        self.question =
-            Some(Question { node: self.focus.clone(), from, to: Nanos(at.0.saturating_add(after.0)), at });
-    }
-
-    fn step(&mut self, direction: i8) {
-        if self.question.is_some() {
-            return;
-        }
-        let Some(at) = self.moment() else { return };
-        let rows = self.past.as_ref().and_then(|past| past.tape.as_ref()).unwrap_or(&self.tape);
-        let next = if direction < 0 { rows.before(at) } else { rows.after(at) };
-        match (next, direction < 0) {
-            (Some(next), _) if self.past.is_some() || direction < 0 => self.show_past(next, None),
-            (_, true) => self.ask(Nanos(at.0.saturating_sub(1))),
-            (_, false) if self.past.as_ref().is_some_and(|past| past.tape.is_some()) => {
-                self.ask(Nanos(at.0.saturating_add(NODE_AFTER.0 / 12)));
-            }
-            (_, false) => self.live(),
-        }
-    }
-
-    /// Follows the present; a recording has none.
-    fn live(&mut self) {
-        if self.origin == Origin::Recording {
-            return self.say("this is the end of the recording");
-        }
-        self.past = None;
-        self.question = None;
-    }
-
     /// Shows one node, or the list.
     fn focus_on(&mut self, node: Option<String>) {
         let at = self.past.as_ref().map(|past| past.at);
@@ -458,154 +354,5 @@ impl App {
         if let Some(at) = at {
             self.ask(at);
         }
-    }
-
-    /// Does what a key says.
-    pub fn act(&mut self, action: Action) -> Then {
-        if self.help && !matches!(action, Action::Quit | Action::Redraw | Action::Suspend) {
-            self.help = false;
-            return Then::Go;
-        }
-        match action {
-            Action::Quit => return Then::Quit,
-            Action::Suspend => return Then::Suspend,
-            Action::Redraw => return Then::Redraw,
-            Action::Help => self.help = true,
-            Action::Back => self.back(),
-            Action::Open => self.open(),
-            Action::Search => self.prompt = Some(Prompt::new(Kind::Search)),
-            Action::Time => self.prompt = Some(Prompt::new(Kind::Time)),
-            Action::Rate(rate) => self.set_rate(rate),
-            Action::Step(direction) => self.step(direction),
-            Action::Minute(direction) => self.minute(direction),
-            Action::Pause if self.past.is_some() => self.live(),
-            Action::Pause => {
-                if let Some(at) = self.moment() {
-                    self.show_past(at, None);
-                }
-            }
-            Action::Live => self.live(),
-            Action::Move(by) => self.choose(isize::from(by)),
-            Action::Page(by) => self.choose(isize::from(by) * self.page.max(1) as isize),
-            Action::End(by) => self.choose(isize::from(by) * isize::MAX / 2),
-            Action::Waterfall => self.waterfall = !self.waterfall,
-            Action::Tiles => self.list.tiles = !self.list.tiles,
-            Action::Sort(by) if self.focus.is_none() => self.list.sort(by),
-            Action::Sort(by) => self.processes.sort(by),
-            Action::Reverse if self.focus.is_none() => self.list.reverse = !self.list.reverse,
-            Action::Reverse => self.processes.reverse = !self.processes.reverse,
-            Action::OnlyOdd => self.list.only_odd = !self.list.only_odd,
-            Action::Zoom(by) => self.set_zoom(by),
-        }
-        Then::Go
-    }
-
-    fn back(&mut self) {
-        let searches = match self.focus {
-            Some(_) => &mut self.processes.search,
-            None => &mut self.list.search,
-        };
-        if !searches.is_empty() {
-            searches.clear();
-        } else if self.waterfall {
-            self.waterfall = false;
-        } else if self.past.is_some() && self.origin != Origin::Recording {
-            self.live();
-        } else if self.focus.is_some() && self.has_list {
-            self.focus_on(None);
-        }
-    }
-
-    fn open(&mut self) {
-        if self.focus.is_none()
-            && let Some(node) = self.list.chosen(self.shown())
-        {
-            self.waterfall = false;
-            self.focus_on(Some(node));
-        }
-    }
-
-    fn set_rate(&mut self, rate: u16) {
-        if self.focus.is_none() {
-            return self.say("a list comes once a second; open a node to see more");
-        }
-        if self.origin == Origin::Recording {
-            return self.say("a recording has the rate at which it was made");
-        }
-        self.rate = rate;
-        self.of.rate = rate;
-        self.past = None;
-        self.begin_live();
-    }
-
-    fn minute(&mut self, direction: i8) {
-        let Some(at) = self.moment() else { return };
-        match direction < 0 {
-            true => self.go_to(Nanos(at.0.saturating_sub(MINUTE.0))),
-            false if self.past.is_none() => {}
-            false
-                if self.now > Nanos(0)
-                    && at.0 + MINUTE.0 >= self.now.0
-                    && self.origin != Origin::Recording =>
-            {
-                self.live();
-            }
-            false => self.go_to(Nanos(at.0 + MINUTE.0)),
-        }
-    }
-
-    fn set_zoom(&mut self, by: i8) {
-        let zoom = self.zoom.saturating_add_signed(by.into()).min(ZOOMS.len() - 1);
-        if zoom == self.zoom {
-            return;
-        }
-        self.zoom = zoom;
-        self.draw_live_again();
-        if let Some(at) = self.past.as_ref().map(|past| past.at) {
-            self.show_past(at, None);
-        }
-        let step = self.keep(self.past.as_ref().and_then(|past| past.tape.as_ref())).step;
-        self.say(format!("a column of a chart is {}", crate::show::quantities::of_span(step.as_secs_f64())));
-    }
-
-    fn choose(&mut self, by: isize) {
-        match self.focus {
-            None => {
-                let count = self.list.lines(self.shown()).len();
-                self.list.choose(by, count);
-            }
-            Some(_) => self.processes.choose(by),
-        }
-    }
-
-    /// A character of a line that is typed. `Err`: the text of a time, to be read by who knows the zone.
-    pub fn typed(&mut self, c: char) {
-        let Some(prompt) = &mut self.prompt else { return };
-        prompt.put(c);
-        self.search();
-    }
-
-    /// The last character goes, or the line if there is none.
-    pub fn erased(&mut self) {
-        if self.prompt.as_mut().is_some_and(|prompt| !prompt.erase()) {
-            self.prompt = None;
-        }
-        self.search();
-    }
-
-    /// A search shows at once what it finds.
-    fn search(&mut self) {
-        let Some(Prompt { kind: Kind::Search, text }) = &self.prompt else { return };
-        let text = text.to_lowercase();
-        match self.focus {
-            Some(_) => self.processes.search = text,
-            None => self.list.search = text,
-        }
-    }
-
-    /// The line is whole; the text of a time is returned.
-    pub fn entered(&mut self) -> Option<String> {
-        let prompt = self.prompt.take()?;
-        (prompt.kind == Kind::Time && !prompt.text.trim().is_empty()).then_some(prompt.text)
     }
 }

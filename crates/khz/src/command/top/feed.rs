@@ -9,7 +9,7 @@ use std::time::Duration;
 use khz_model::{Interest, Nanos, Pattern, Rate};
 
 use super::app::Wanted;
-use super::past::{Reader, Source};
+use super::past::{Reader, Source, by_time};
 use super::run::Event;
 use super::series;
 use crate::show::outcome::Failure;
@@ -132,7 +132,7 @@ fn backfill(reader: &Reader, wanted: &Wanted, patterns: &[Pattern], out: &Out) {
     if rows == 0 {
         return;
     }
-    for piece in server.history(patterns, span, rows).unwrap_or_default() {
+    for piece in by_time(server.history(patterns, span, rows).unwrap_or_default()) {
         out.send(Event::Piece { generation: out.generation, feed: 0, piece });
     }
 }

@@ -102,7 +102,7 @@ fn of_memory(target: &Target, plan: &Plan, patterns: &[Pattern], question: &Ques
     let span = Nanos(now().since(question.from).0.min(MEMORY.0));
     let pieces = target.running(plan).ok()?.history(patterns, span, MEMORY_ROWS).ok()?;
     let mut tape = Tape::of(READINGS_MAX);
-    for piece in pieces {
+    for piece in by_time(pieces) {
         let piece = match piece {
             Piece::Rows { node, lost, mut rows, last } => {
                 rows.retain(|row| question.from <= row.time && row.time < question.to);
@@ -113,6 +113,25 @@ fn of_memory(target: &Target, plan: &Plan, patterns: &[Pattern], question: &Ques
         tape.take(0, &piece);
     }
     tape.span().is_some_and(|(first, _)| first <= question.at).then_some(tape)
+}
+
+/// Rows node by node become rows in the order of their times, after all columns.
+pub fn by_time(pieces: Vec<Piece>) -> Vec<Piece> {
+    let (mut sorted, mut all) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::Rows { node, rows, .. } => all.extend(rows.into_iter().map(|row| (node.clone(), row))),
+            other => sorted.push(other),
+        }
+    }
+    all.sort_by_key(|(_, row)| row.time);
+    sorted.extend(all.into_iter().map(|(node, row)| Piece::Rows {
+        node,
+        lost: 0,
+        rows: vec![row],
+        last: None,
+    }));
+    sorted
 }
 
 fn of_recording(

@@ -70,8 +70,7 @@ impl Tape {
     fn put(&mut self, frame: Frame) {
         self.readings += frame.row.cells.len().max(1);
         // Rows of several nodes come nearly in the order of their times.
-        let late = self.frames.iter().rev().take_while(|before| before.row.time > frame.row.time).count();
-        let place = self.frames.len() - late;
+        let place = self.frames.partition_point(|before| before.row.time <= frame.row.time);
         self.frames.insert(place, frame);
         while self.readings > self.readings_max {
             let Some(oldest) = self.frames.pop_front() else { break };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 28] = [
+const PROGRAMS: [(&str, &str, &str); 29] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -33,6 +33,7 @@ const PROGRAMS: [(&str, &str, &str); 28] = [
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
     ("/usr/share/doc/librrds-perl", "librrds-perl", "the test of rrdtool's Perl module"),
     ("/usr/share/doc/python3-rrdtool", "python3-rrdtool", "the test of rrdtool's Python module"),
+    ("tmux", "tmux", "the tests of khz top"),
     ("locale-gen", "locales", "the test of .rrd files in a language with a decimal comma"),
 ];
 

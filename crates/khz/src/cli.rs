@@ -12,7 +12,7 @@ use clap::{Args, FromArgMatches, Parser, Subcommand};
 use crate::command::{
     actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, demo, export,
     get, health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate,
-    store, umount, wait, watch,
+    store, top, umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -118,6 +118,12 @@ pub enum Command {
     /// falls silent or is back. With --json there is also a line with "event" in place of "values".
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::WatchFlags),
+    /// Fill the terminal with a node or a cluster: charts, processes, who is odd; now, and step by step in the past.
+    ///
+    /// Without arguments it shows this node, or the nodes of the hub that runs here. If no khz runs, it reads this machine's
+    /// kernel itself. It asks only for what it shows. With --once it prints one picture as text, and ends.
+    #[command(after_help = top::help())]
+    Top(top::TopFlags),
     /// Sleep until a condition is true, and print the row that made it true.
     ///
     /// The nodes judge the condition, row by row. They send nothing before it is true. The command asks the khz that

@@ -51,8 +51,8 @@ use khz_model::printable::printable_lines;
 use crate::cli::{Cli, Command};
 use crate::command::{
     actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, demo, export, get,
-    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount,
-    wait, watch,
+    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, top,
+    umount, wait, watch,
 };
 use crate::config::secrets::hidden;
 use crate::role::apart;
@@ -93,6 +93,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Get(flags) => get::run(flags, outer, out),
         Command::Query(flags) => query::run(flags, outer, out),
         Command::Watch(flags) => watch::run(flags, outer, out),
+        Command::Top(flags) => top::run(flags, outer, out),
         Command::Wait(flags) => wait::run(flags, outer, out),
         Command::Channel(command) => channel::run(command, outer, out),
         Command::Notify(command) => notify::run(command, outer, out),

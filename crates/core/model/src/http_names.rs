@@ -6,6 +6,8 @@ pub const QUERY_PATH: &str = "/khz/v1/query";
 pub const STREAM_PATH: &str = "/khz/v1/stream";
 /// Path of the past, out of the store.
 pub const RANGE_PATH: &str = "/khz/v1/range";
+/// Recent rows, out of the memory.
+pub const HISTORY_PATH: &str = "/khz/v1/history";
 /// Path of the list of metrics.
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
 /// Path of the channels; a channel is below it, and its rows at `/stream` below that.

@@ -11,7 +11,7 @@ use axum::{Extension, Router};
 use khz_channel::Registry;
 use khz_door::Tide;
 use khz_model::http_names::{
-    CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
+    CATALOG_PATH, CHANNELS_PATH, HISTORY_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
 };
 use khz_model::{Budget, Nanos, Query};
 use khz_rules::{Board, ScoreSheet, Standing};
@@ -98,7 +98,7 @@ fn table() -> Vec<Route> {
         (HEALTH_PATH, &[], get(latest::health)),
         (QUERY_PATH, latest::QUERY_PARAMS, get(latest::query)),
         (STREAM_PATH, stream::STREAM_PARAMS, get(stream::stream)),
-        ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
+        (HISTORY_PATH, history::HISTORY_PARAMS, get(history::history)),
         (RANGE_PATH, range::RANGE_PARAMS, get(range::range)),
         (CATALOG_PATH, catalog::CATALOG_PARAMS, get(catalog::catalog)),
         (NODES_PATH, nodes::NODES_PARAMS, get(nodes::nodes).delete(nodes::forget)),

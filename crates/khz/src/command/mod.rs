@@ -41,6 +41,7 @@ pub mod simulate;
 pub mod store;
 pub mod target;
 pub mod this_node;
+pub mod top;
 pub mod umount;
 pub mod unknown_metrics;
 pub mod wait;

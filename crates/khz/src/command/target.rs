@@ -129,6 +129,11 @@ impl Target {
         }
     }
 
+    /// The status of the nodes of the running khz; `None`: none runs here, and none is named.
+    pub fn nodes_if_running(&self, plan: &Plan) -> Result<Option<Nodes>, Failure> {
+        self.first(plan, |server| server.nodes(None))
+    }
+
     /// The part of a hostlist that nobody knows.
     pub fn unknown_nodes(&self, plan: &Plan, hosts: &Hostlist) -> Result<Misses, Failure> {
         self.running(plan)?;

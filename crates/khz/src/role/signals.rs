@@ -70,6 +70,48 @@ pub fn count_signals(most: u32, then: impl Fn(Signal) + Send + 'static) -> Resul
     Ok(count)
 }
 
+/// What a signal means for a program that fills a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminalSignal {
+    /// It has to end: SIGINT, SIGTERM, SIGHUP.
+    End,
+    /// It has to give the terminal back and stop: SIGTSTP.
+    Stop,
+    /// It goes on after a stop: SIGCONT.
+    Continue,
+}
+
+/// Calls `then` at each signal. The second one that ends the program ends it at once.
+pub fn on_terminal_signals(then: impl Fn(TerminalSignal) + Send + 'static) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    let numbered = |number: Signal| signal(SignalKind::from_raw(number.as_raw()));
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let ends = (numbered(Signal::INT), numbered(Signal::TERM), numbered(Signal::HUP));
+            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = ends else { return };
+            let (Ok(mut stop), Ok(mut go_on)) = (numbered(Signal::TSTP), numbered(Signal::CONT)) else {
+                return;
+            };
+            let mut ends = 0;
+            loop {
+                let signal = tokio::select! {
+                    _ = interrupt.recv() => TerminalSignal::End,
+                    _ = terminate.recv() => TerminalSignal::End,
+                    _ = hangup.recv() => TerminalSignal::End,
+                    _ = stop.recv() => TerminalSignal::Stop,
+                    _ = go_on.recv() => TerminalSignal::Continue,
+                };
+                ends += u32::from(signal == TerminalSignal::End);
+                if ends > 1 {
+                    std::process::exit(1);
+                }
+                then(signal);
+            }
+        });
+    });
+    Ok(())
+}
+
 /// True if this process was started so that it outlives its terminal (`nohup`).
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

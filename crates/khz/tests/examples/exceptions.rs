@@ -62,6 +62,7 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz nodes 'node[001-128]'", 3),
     // The hub here has stored for minutes, and has nothing of that day.
     ("khz get 'node7:mem.*' --at '2026-11-21 14:03:20'", 1),
+    ("khz top node7 --at '2026-11-21 14:03'", 1),
     ("khz export --from '2026-11-21 14:00' --to '2026-11-21 15:00' -m 'node7:load.*'", 1),
     // Here is no terminal.
     ("khz watch 'program.cpu[*]' --top 10", 2),

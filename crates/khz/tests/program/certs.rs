@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::{Running, code, err, khz, out, run};
+use crate::tmux::Tmux;
 
 /// A folder with a CA and a cluster key; it is removed after the test.
 struct Site(PathBuf);
@@ -251,6 +252,20 @@ fn each_role_has_its_rate_and_says_so() {
             }
         }
     }
+}
+
+#[test]
+fn khz_top_tells_a_reader_which_rate_it_gets_in_place_of_a_refused_one() {
+    let site = Site::new();
+    let door = site.door();
+    let (token, ca) = (site.token("reader"), site.path("ca.pem"));
+    let program = env!("CARGO_BIN_EXE_khz");
+    let words = [program, "top", "--server", &door.url, "--tls-ca", &ca, "--token", &token];
+    let Some(tmux) = Tmux::start((140, 24), &[], &words) else { return };
+    tmux.shows(&["live 10Hz"]);
+    tmux.keys(&["4"]);
+    tmux.shows(&["now 100 Hz: 1000 Hz is refused", "readers have at most 100Hz"]);
+    tmux.shows(&["live 100Hz"]);
 }
 
 #[test]

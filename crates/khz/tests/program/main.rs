@@ -63,6 +63,8 @@ mod terminal;
 mod text;
 mod text_files;
 mod text_source;
+mod tmux;
+mod top;
 mod usage;
 mod wakeups;
 mod watched;

@@ -4,7 +4,7 @@
 //! Start with two types:
 //!
 //! - [`Server`] is the address of a khz and what we show it. Each request is one method: [`Server::query`],
-//!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::past`],
+//!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::history`], [`Server::past`],
 //!   [`Server::past_recording`], [`Server::stream`], [`Server::rows_of`], [`Server::promql`], [`Server::promql_range`],
 //!   [`Server::channels`] and its siblings.
 //! - [`Stream`] gives rows as they come, in [`Piece`]s. It also says when the server falls silent and when it is back.
@@ -26,6 +26,7 @@ mod engine;
 mod error;
 mod event;
 mod foreign;
+mod history;
 mod labels;
 pub mod local;
 mod login;

@@ -142,12 +142,7 @@ impl Piece {
             }
             "rows" => {
                 let parsed: RowsEvent = serde_json::from_str(data).map_err(unreadable)?;
-                let row = |parsed: RowJson| Row {
-                    time: parsed.t.0,
-                    clock: parsed.b.map_or(parsed.t.0, |boot| boot.0),
-                    cells: parsed.v,
-                };
-                let rows = parsed.rows.into_iter().map(row).collect();
+                let rows = parsed.rows.into_iter().map(Row::from).collect();
                 let epoch = parsed.epoch.and_then(|epoch| epoch.parse().ok());
                 let last = epoch.zip(parsed.last).map(|(epoch, number)| RowNumber { epoch, number });
                 Ok(Some(Piece::Rows { node: parsed.node, lost: parsed.lost, rows, last }))
@@ -234,7 +229,7 @@ struct ColumnsEvent {
 }
 
 #[derive(Deserialize)]
-struct ColumnJson {
+pub(crate) struct ColumnJson {
     name: String,
     instance: Option<String>,
     #[serde(default)]
@@ -272,7 +267,7 @@ struct RowsEvent {
 }
 
 #[derive(Deserialize)]
-struct RowJson {
+pub(crate) struct RowJson {
     t: Seconds,
     b: Option<Seconds>,
     v: Vec<Cell>,
@@ -280,6 +275,13 @@ struct RowJson {
 
 /// `"1763690000.123456789"`.
 pub(crate) struct Seconds(pub Nanos);
+
+impl From<RowJson> for Row {
+    fn from(parsed: RowJson) -> Self {
+        let clock = parsed.b.map_or(parsed.t.0, |boot| boot.0);
+        Row { time: parsed.t.0, clock, cells: parsed.v }
+    }
+}
 
 impl From<ColumnJson> for Column {
     fn from(parsed: ColumnJson) -> Self {

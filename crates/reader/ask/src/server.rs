@@ -405,7 +405,7 @@ fn rate_text(rate: khz_model::Rate) -> String {
 }
 
 /// `match=...&match=...`.
-fn matches(patterns: &[Pattern]) -> String {
+pub(crate) fn matches(patterns: &[Pattern]) -> String {
     let parameters: Vec<String> =
         patterns.iter().map(|pattern| format!("match={}", percent_encoded(&pattern.to_string()))).collect();
     parameters.join("&")

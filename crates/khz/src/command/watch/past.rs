@@ -135,7 +135,7 @@ impl<'a> Replay<'a> {
         let mut asked = Asked::ask(self.target, self.plan, &self.patterns, slice, RangeShape::Rows)?;
         let mut rows: Vec<(Nanos, Piece)> = Vec::new();
         while let Some(step) = asked.next_step()? {
-            self.step(&step, &mut rows);
+            pieces(&step, &mut self.columns, &mut rows);
         }
         self.found.add(asked.found());
         if asked.is_damaged() && !std::mem::replace(&mut self.is_partly, true) {
@@ -147,27 +147,29 @@ impl<'a> Replay<'a> {
         self.rows.extend(rows);
         Ok(())
     }
+}
 
-    fn step(&mut self, step: &Step, rows: &mut Vec<(Nanos, Piece)>) {
-        let columns: Vec<Column> = step.parts.iter().map(column).collect();
-        let mut is_new = self.columns.get(&step.node) != Some(&columns);
-        let node = &step.node;
-        let taken: Result<(), std::convert::Infallible> = step.rows(|time, boot, row| {
-            if std::mem::take(&mut is_new) {
-                let (node, columns) = (node.clone(), columns.clone());
-                rows.push((time, Piece::Columns { node, rate: RATE.to_owned(), columns }));
-            }
-            let mut cells = vec![Cell::Absent("not sampled".to_owned()); step.parts.len()];
-            for (part, reading) in row {
-                cells[*part] = reading.cell.clone();
-            }
-            let row = Row { time, clock: boot, cells };
-            rows.push((time, Piece::Rows { node: node.clone(), lost: 0, rows: vec![row], last: None }));
-            Ok(())
-        });
-        let Ok(()) = taken;
-        self.columns.insert(step.node.clone(), columns);
-    }
+/// The rows of a step as pieces, each with its time. `known` has the columns that each node had before: columns come before the first
+/// row that has others.
+pub fn pieces(step: &Step, known: &mut HashMap<String, Vec<Column>>, rows: &mut Vec<(Nanos, Piece)>) {
+    let columns: Vec<Column> = step.parts.iter().map(column).collect();
+    let mut is_new = known.get(&step.node) != Some(&columns);
+    let node = &step.node;
+    let taken: Result<(), std::convert::Infallible> = step.rows(|time, boot, row| {
+        if std::mem::take(&mut is_new) {
+            let (node, columns) = (node.clone(), columns.clone());
+            rows.push((time, Piece::Columns { node, rate: RATE.to_owned(), columns }));
+        }
+        let mut cells = vec![Cell::Absent("not sampled".to_owned()); step.parts.len()];
+        for (part, reading) in row {
+            cells[*part] = reading.cell.clone();
+        }
+        let row = Row { time, clock: boot, cells };
+        rows.push((time, Piece::Rows { node: node.clone(), lost: 0, rows: vec![row], last: None }));
+        Ok(())
+    });
+    let Ok(()) = taken;
+    known.insert(step.node.clone(), columns);
 }
 
 /// What a line of columns says in place of a rate: the store has what the node has sent.

@@ -1,0 +1,384 @@
+//! The pictures: state in, text out, at all sizes.
+
+use khz_ask::{Cell, Column, Piece, Row};
+use khz_model::{Labels, Nanos};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::app::{App, Origin, Then};
+use super::draw::draw;
+use super::keys::{Action, KEYS};
+use super::look::{Colours, Look};
+use super::prompt::Kind;
+use super::tape::Tape;
+
+const LOOK: Look = Look { colours: Colours::None, unicode: true };
+const BEGIN: u64 = 1_796_000_000;
+
+/// Series, kind, places, and what they are in row number `row`.
+type Made = (&'static str, bool, u8, fn(u64) -> i128);
+
+const FAST: [Made; 26] = [
+    ("cpu.all.user", true, 2, |row| i128::from(row * row / 4)),
+    ("cpu.all.system", true, 2, |row| i128::from(row) * 5),
+    ("cpu.all.idle", true, 2, |row| i128::from(row * 30 - row * row / 4)),
+    ("cpu.all.iowait", true, 2, |row| i128::from(row) * 5),
+    ("cpu.idle[0]", true, 2, |row| i128::from(row)),
+    ("cpu.idle[1]", true, 2, |row| i128::from(row) * 9),
+    ("cpu.idle[2]", true, 2, |row| i128::from(row) * 10),
+    ("cpu.idle[3]", true, 2, |_| 0),
+    ("mem.total", false, 0, |_| 16 << 30),
+    ("mem.available", false, 0, |_| 4 << 30),
+    ("mem.cached", false, 0, |_| 2 << 30),
+    ("mem.dirty", false, 0, |_| 10 << 20),
+    ("pressure.cpu.some.total", true, 6, |row| i128::from(row) * 10_000),
+    ("pressure.memory.some.total", true, 6, |_| 0),
+    ("pressure.io.some.total", true, 6, |row| i128::from(row) * 50_000),
+    ("disk.read_bytes[sda]", true, 0, |row| i128::from(row) << 20),
+    ("disk.written_bytes[sda]", true, 0, |_| 0),
+    ("disk.io_time[sda]", true, 3, |row| i128::from(row) * 90),
+    ("disk.reads[sda]", true, 0, |row| i128::from(row) * 40),
+    ("disk.writes[sda]", true, 0, |_| 0),
+    ("disk.read_time[sda]", true, 3, |row| i128::from(row) * 480),
+    ("disk.write_time[sda]", true, 3, |_| 0),
+    ("net.rx_bytes[eth0]", true, 0, |row| i128::from(row) * 1_000),
+    ("net.tx_bytes[eth0]", true, 0, |row| i128::from(row) * 3_000),
+    ("kernel.procs_running", false, 0, |_| 3),
+    ("kernel.procs_blocked", false, 0, |_| 1),
+];
+
+fn columns(node: &str, rate: &str, made: &[Made]) -> Piece {
+    let unit =
+        |name: &str| if name.starts_with("cpu") || name.contains("time") { "seconds" } else { "count" };
+    let column = |(series, counter, places, _): &Made| Column {
+        series: (*series).to_owned(),
+        counter: *counter,
+        unit: unit(series).to_owned(),
+        places: *places,
+    };
+    Piece::Columns {
+        node: node.to_owned(),
+        rate: rate.to_owned(),
+        columns: made.iter().map(column).collect(),
+    }
+}
+
+fn row(node: &str, millis: u64, number: u64, made: &[Made]) -> Piece {
+    let time = Nanos(BEGIN * 1_000_000_000 + millis * 1_000_000);
+    let cell = |(_, _, places, value): &Made| Cell::Present { units: value(number), places: *places };
+    let row = Row { time, clock: time, cells: made.iter().map(cell).collect() };
+    Piece::Rows { node: node.to_owned(), lost: 0, rows: vec![row], last: None }
+}
+
+/// Pid, name, user, CPU in percent, memory and IO in MiB.
+type MadeProcess = (&'static str, &'static str, &'static str, i128, i128, Option<i128>);
+
+const PROCESSES: [MadeProcess; 5] = [
+    ("4711", "dd\u{202e}x", "root", 55, 2, Some(12)),
+    ("1204", "postgres", "postgres", 31, 1_843, None),
+    ("2307", "java", "app", 12, 5_120, None),
+    ("871", "khz", "khz", 0, 9, None),
+    ("1", "systemd", "root", 0, 14, None),
+];
+
+fn processes(node: &str) -> [Piece; 2] {
+    let numbers = [
+        ("load.1m", 2),
+        ("load.5m", 1),
+        ("load.15m", 1),
+        ("uptime.up", 90_000),
+        ("processes.count", 213),
+        ("processes.threads", 518),
+    ];
+    let mut all: Vec<(String, Cell)> = numbers
+        .iter()
+        .map(|(name, units)| ((*name).to_owned(), Cell::Present { units: *units, places: 0 }))
+        .collect();
+    for (place, (pid, command, user, cpu, memory, io)) in PROCESSES.iter().enumerate() {
+        let labels = Labels::new([("pid", *pid), ("command", *command), ("user", *user)]).unwrap();
+        let io = io.map(|io| ("io", "mover", io << 20));
+        let kinds = [Some(("cpu", "busiest", *cpu)), Some(("memory", "largest", memory << 20)), io];
+        for (number, description, units) in kinds.into_iter().flatten() {
+            all.push((format!("process.{number}[{place}]"), Cell::Present { units, places: 0 }));
+            all.push((format!("process.{description}[{place}]"), Cell::Info(labels.clone())));
+        }
+    }
+    let column = |(series, _): &(String, Cell)| Column {
+        series: series.clone(),
+        counter: false,
+        unit: "count".into(),
+        places: 0,
+    };
+    let columns = all.iter().map(column).collect();
+    let cells = all.into_iter().map(|(_, cell)| cell).collect();
+    let time = Nanos::from_secs(BEGIN + 3);
+    [
+        Piece::Columns { node: node.into(), rate: "1Hz".into(), columns },
+        Piece::Rows { node: node.into(), lost: 0, rows: vec![Row { time, clock: time, cells }], last: None },
+    ]
+}
+
+/// A node of which three seconds have come at 10 Hz.
+fn node_app(look: Look) -> App {
+    let mut app = App::new(look, Origin::Server, "http://hub".into(), Some("n1".into()), true);
+    app.take(0, &columns("n1", "10Hz", &FAST));
+    (0..30).for_each(|at| _ = app.take(0, &row("n1", at * 100, at, &FAST)));
+    processes("n1").iter().for_each(|piece| _ = app.take(1, piece));
+    app
+}
+
+const OF_LIST: [Made; 5] = [
+    ("cpu.all.user", true, 2, |row| i128::from(row) * 20),
+    ("cpu.all.idle", true, 2, |row| i128::from(row) * 80),
+    ("mem.total", false, 0, |_| 16 << 30),
+    ("mem.available", false, 0, |_| 8 << 30),
+    ("load.1m", false, 2, |_| 50),
+];
+const OF_ODD: [Made; 5] = [
+    ("cpu.all.user", true, 2, |row| i128::from(row) * 95),
+    ("cpu.all.idle", true, 2, |row| i128::from(row) * 5),
+    ("mem.total", false, 0, |_| 16 << 30),
+    ("mem.available", false, 0, |_| 8 << 30),
+    ("load.1m", false, 2, |_| 50),
+];
+
+/// Twelve nodes: n7 works much more than the others, and n3 is down.
+fn list_app(look: Look) -> App {
+    let mut app = App::new(look, Origin::Server, "http://hub".into(), None, false);
+    for number in 1..=12 {
+        let name = format!("n{number}");
+        let made = if number == 7 { &OF_ODD } else { &OF_LIST };
+        app.state(&name, if number == 3 { "down" } else { "up" }, Some(Nanos::from_secs(BEGIN - 125)));
+        app.take(0, &columns(&name, "1Hz", made));
+        (0..10).for_each(|at| _ = app.take(0, &row(&name, at * 1_000, at, made)));
+    }
+    app.tick(Nanos::from_secs(BEGIN + 10));
+    app
+}
+
+fn picture(app: &App, width: u16, height: u16) -> String {
+    let area = Rect::new(0, 0, width, height);
+    let mut buffer = Buffer::empty(area);
+    draw(app, &mut buffer, area);
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect::<Vec<String>>().join("\n")
+}
+
+#[test]
+fn a_node_in_80_by_24_has_everything() {
+    let picture = picture(&node_app(LOOK), 80, 24);
+    for part in [
+        "n1 2026-",
+        "live 10Hz",
+        "CPU 47% of 4",
+        "io 12%",
+        "MEM 75% of 16G",
+        "waits for IO",
+        "50%",
+        "DISK",
+        "sda",
+        "10M",
+        "90%",
+        "NET",
+        "eth0",
+        "9.8K",
+        "29K",
+        "PROCESSES by CPU",
+        "4711",
+        "root",
+        "55.0",
+        "12M",
+        "dd\\u202ex",
+        "3 run",
+        "? keys",
+        "load 2",
+    ] {
+        assert!(picture.contains(part), "{part} is missing in\n{picture}");
+    }
+    // Its swap is not known, and so are the memory of the process and how long a request took.
+    assert!(!picture.contains("swap") && picture.contains('–'), "{picture}");
+}
+
+#[test]
+fn every_screen_fits_every_terminal() {
+    let looks = [
+        LOOK,
+        Look { colours: Colours::Many, unicode: true },
+        Look { colours: Colours::Sixteen, unicode: false },
+    ];
+    for look in looks {
+        for (width, height) in
+            [(0, 0), (1, 1), (2, 3), (20, 5), (59, 13), (80, 24), (120, 40), (200, 50), (500, 200)]
+        {
+            for mut app in [node_app(look), list_app(look)] {
+                for action in [Action::Help, Action::Waterfall, Action::Tiles, Action::OnlyOdd, Action::Time]
+                {
+                    picture(&app, width, height);
+                    assert_eq!(app.act(action), Then::Go);
+                    let drawn = picture(&app, width, height);
+                    assert!(look.unicode || drawn.is_ascii(), "{drawn}");
+                    app.act(Action::Back);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_terminal_shows_the_most_important_numbers() {
+    let picture = picture(&node_app(LOOK), 20, 5);
+    assert!(picture.contains("cpu  47%") && picture.contains("mem  75%"), "{picture}");
+}
+
+#[test]
+fn a_list_begins_with_nodes_that_are_down_or_odd() {
+    let app = list_app(LOOK);
+    let picture = picture(&app, 80, 24);
+    let lines: Vec<&str> = picture.lines().collect();
+    assert!(lines[1].starts_with("12 nodes, 1 not up, 1 odd - by ODD"), "{picture}");
+    assert!(
+        lines[3].starts_with("n3") && lines[3].contains("down 2m 1") && lines[3].contains('–'),
+        "{picture}"
+    );
+    assert!(lines[4].starts_with("n7") && lines[4].contains("cpu+") && lines[4].contains("95%"), "{picture}");
+    assert!(lines[5].starts_with("n1 ") && lines[5].contains("20%"), "{picture}");
+}
+
+#[test]
+fn keys_sort_search_and_open() {
+    let mut app = list_app(LOOK);
+    app.act(Action::Sort(1));
+    assert!(picture(&app, 80, 24).lines().nth(3).unwrap().starts_with("n7"), "by CPU");
+    app.act(Action::Reverse);
+    assert!(picture(&app, 80, 24).lines().nth(3).unwrap().starts_with("n1 "), "the least first");
+    app.act(Action::Search);
+    "N1".chars().for_each(|c| app.typed(c));
+    assert_eq!(app.entered(), None);
+    let found = picture(&app, 80, 24);
+    assert!(found.contains("4 nodes") && found.contains("/n1"), "{found}");
+    app.act(Action::Move(1));
+    app.act(Action::Open);
+    assert_eq!(app.wanted().unwrap().node.as_deref(), Some("n10"));
+    app.act(Action::Back);
+    assert_eq!(app.wanted().unwrap().node, None, "the search is still there, and the list");
+}
+
+#[test]
+fn the_past_is_stepped_through_row_by_row_and_asked_for_where_nobody_here_has_seen_it() {
+    let mut app = node_app(LOOK);
+    app.act(Action::Step(-1));
+    assert!(picture(&app, 80, 24).contains("PAST") && app.past.is_some());
+    let at = app.moment().unwrap();
+    app.act(Action::Step(-1));
+    assert_eq!(at.since(app.moment().unwrap()), Nanos::from_millis(100));
+    app.act(Action::Step(1));
+    assert_eq!(app.moment(), Some(at));
+    app.act(Action::Minute(-1));
+    let question = app.question.clone().unwrap();
+    assert_eq!((question.at, question.node.as_deref()), (Nanos(at.0 - 60_000_000_000), Some("n1")));
+    assert!(picture(&app, 80, 24).contains("asking for the past"));
+    let mut tape = Tape::default();
+    tape.take(0, &columns("n1", "", &FAST));
+    (0..30).for_each(|number| tape.take(0, &row("n1", number * 1_000, number, &FAST)));
+    app.answer(&question, Err("the store has nothing".into()));
+    assert!(picture(&app, 80, 24).contains("the store has nothing"));
+    app.go_to(question.at);
+    let question = app.question.clone().unwrap();
+    app.answer(&question, Ok(tape));
+    assert_eq!(
+        app.moment(),
+        Some(Nanos::from_secs(BEGIN)),
+        "nothing is before it, so the first row after it"
+    );
+    app.act(Action::Live);
+    assert!(app.past.is_none() && picture(&app, 80, 24).contains("live"));
+}
+
+#[test]
+fn a_refused_rate_falls_to_the_next_lower_one_and_says_so() {
+    let mut app = node_app(LOOK);
+    app.act(Action::Rate(1_000));
+    assert_eq!(app.wanted().unwrap().rate, 1_000);
+    assert!(app.refuse("readers may ask for 100 Hz at most"));
+    assert_eq!(app.wanted().unwrap().rate, 100);
+    assert!(
+        picture(&app, 120, 24).contains("now 100 Hz: 1000 Hz is refused: readers may ask for 100 Hz at most")
+    );
+}
+
+#[test]
+fn a_khz_that_goes_and_comes_is_told() {
+    let mut app = node_app(LOOK);
+    app.take(0, &Piece::Gone { text: "it broke off".into(), is_there: false });
+    let gone = picture(&app, 80, 24);
+    assert!(gone.contains("khz is away") && gone.contains("it broke off; khz asks again"), "{gone}");
+    app.take(0, &row("n1", 9_000, 90, &FAST));
+    let back = picture(&app, 80, 24);
+    assert!(back.contains("live") && !back.contains("khz is away"), "{back}");
+}
+
+#[test]
+fn a_gap_of_the_rows_is_a_gap_of_the_charts_and_no_zero() {
+    let mut app = node_app(LOOK);
+    app.take(0, &row("n1", 5_000, 50, &FAST));
+    let curve = app.node().unwrap().curve("cpu", 51, None);
+    assert!(curve[50].is_some() && curve[30..50].iter().all(Option::is_none), "{curve:?}");
+}
+
+#[test]
+fn the_help_shows_every_key_in_80_by_24() {
+    let mut app = list_app(LOOK);
+    app.act(Action::Help);
+    let picture = picture(&app, 80, 24);
+    for binding in &KEYS {
+        assert!(picture.contains(binding.help), "{} is missing in\n{picture}", binding.help);
+    }
+    app.act(Action::Move(1));
+    assert!(!app.help, "any key ends it");
+}
+
+#[test]
+fn waterfall_and_tiles_show_every_node() {
+    let mut app = list_app(LOOK);
+    app.act(Action::Waterfall);
+    let fall = picture(&app, 80, 24);
+    app.act(Action::Waterfall);
+    app.act(Action::Tiles);
+    let tiles = picture(&app, 80, 24);
+    for number in 1..=12 {
+        assert!(
+            fall.contains(&format!("n{number} ")) && tiles.contains(&format!("n{number} ")),
+            "{fall}\n{tiles}"
+        );
+    }
+    assert!(
+        fall.contains("WATERFALL of cpu") && fall.contains('█') && tiles.contains("down"),
+        "{fall}\n{tiles}"
+    );
+}
+
+#[test]
+fn a_prompt_takes_a_time() {
+    let mut app = node_app(LOOK);
+    app.act(Action::Time);
+    "14:0x".chars().for_each(|c| app.typed(c));
+    app.erased();
+    app.typed('3');
+    assert_eq!(app.prompt.as_ref().map(|prompt| prompt.kind), Some(Kind::Time));
+    assert!(
+        picture(&app, 80, 24).contains("go to (14:03, -10m): 14:03_")
+            || picture(&app, 80, 24).contains("14:03")
+    );
+    assert_eq!(app.entered().as_deref(), Some("14:03"));
+}
+
+#[test]
+fn the_page_has_the_pictures_of_the_code() {
+    let page = include_str!("../../../../../docs/top.md");
+    for picture in [picture(&node_app(LOOK), 80, 24), picture(&list_app(LOOK), 110, 17)] {
+        assert!(
+            page.contains(&format!("```text\n{picture}\n```")),
+            "docs/top.md needs this picture:\n{picture}"
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! `khz top` as people use it, in a real terminal: tmux. What its pictures show of which numbers, the tests of the program's own
+//! code say.
+
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use crate::process::{Running, code, err, khz, out, run, until};
+use crate::text::free_port;
+use crate::tmux::Tmux;
+
+const KHZ: &str = env!("CARGO_BIN_EXE_khz");
+
+fn top(size: (u16, u16), variables: &[&str], words: &[&str]) -> Option<Tmux> {
+    Tmux::start(size, variables, &[&[KHZ, "top"], words].concat())
+}
+
+#[test]
+fn a_node_fills_the_terminal_at_every_size_and_steps_through_its_past() {
+    let n1 = Running::start(&[]);
+    let Some(tmux) = top((80, 24), &[], &["--server", &n1.url]) else { return };
+    tmux.shows(&["n1 ", "live", "10Hz", "CPU", "MEM", "waits for IO", "NET", "lo", "PROCESSES by CPU"]);
+    tmux.keys(&["?"]);
+    tmux.shows(&["these keys", "waterfall"]);
+    tmux.keys(&["Escape"]);
+    tmux.shows(&["PROCESSES"]);
+    tmux.keys(&["1"]);
+    tmux.shows(&["live 1Hz"]);
+    tmux.keys(&["3"]);
+    tmux.shows(&["live 100Hz", "PROCESSES"]);
+    tmux.keys(&["w"]);
+    tmux.shows(&["WATERFALL", "all CPUs"]);
+    tmux.keys(&["w", "s", "s"]);
+    tmux.shows(&["PROCESSES by IO"]);
+    tmux.keys(&["b"]);
+    tmux.shows(&["PAST", "CPU"]);
+    tmux.keys(&["f", "b", "b", "l"]);
+    tmux.shows(&["live"]);
+    for (width, height) in [(20, 5), (300, 100), (500, 200), (5, 2), (100, 30)] {
+        tmux.resize(width, height);
+    }
+    tmux.shows(&["PROCESSES"]);
+    tmux.resize(20, 5);
+    tmux.shows(&["cpu", "mem"]);
+    // A storm.
+    for step in 0..60u16 {
+        tmux.resize(20 + step * 7 % 200, 4 + step * 5 % 70);
+    }
+    tmux.resize(80, 24);
+    tmux.shows(&["PROCESSES by IO", "? keys"]);
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+    assert!(!tmux.is_filled(), "the terminal is given back");
+}
+
+#[test]
+fn a_cluster_is_searched_sorted_and_opened() {
+    let hub = Demo::start();
+    let Some(tmux) = top((100, 30), &[], &["--server", &hub.url]) else { return };
+    tmux.shows(&["20 nodes, 0 not up", "NODE", "LOAD", "node20", "live"]);
+    tmux.keys(&["v"]);
+    tmux.shows(&["node01", "%"]);
+    tmux.keys(&["v", "w"]);
+    tmux.shows(&["WATERFALL of", "node20"]);
+    tmux.keys(&["w", "/"]);
+    tmux.shows(&["search: "]);
+    tmux.keys(&["-l", "E07"]);
+    tmux.shows(&["search: E07", "1 node,"]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["/e07"]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["node07", "live 10Hz", "PROCESSES"]);
+    tmux.keys(&["t"]);
+    tmux.shows(&["go to"]);
+    tmux.keys(&["-l", "nonsense"]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["nonsense"]);
+    tmux.keys(&["t"]);
+    tmux.keys(&["-l", "--", "-2s"]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["PAST"]);
+    tmux.keys(&["Escape"]);
+    tmux.shows(&["live"]);
+    tmux.keys(&["Escape"]);
+    tmux.shows(&["1 node,", "/e07"]);
+    tmux.keys(&["Escape"]);
+    tmux.shows(&["20 nodes"]);
+    tmux.keys(&["C-c"]);
+    assert_eq!(tmux.ended(), "0");
+}
+
+#[test]
+fn a_khz_that_goes_is_waited_for() {
+    let listen = free_port();
+    let begin = || Running::of(khz(&["--listen", &listen, "--node", "n1"]));
+    let first = begin();
+    let Some(tmux) = top((100, 24), &[], &["--server", &first.url]) else { return };
+    tmux.shows(&["live 10Hz", "CPU"]);
+    first.end("KILL");
+    tmux.shows(&["khz is away", "CPU"]);
+    let _second = begin();
+    tmux.shows(&["live 10Hz"]);
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    let n1 = Running::start(&[]);
+    for signal in ["TERM", "HUP", "INT"] {
+        let Some(tmux) = top((80, 24), &[], &["--server", &n1.url]) else { return };
+        tmux.shows(&["live"]);
+        assert!(tmux.is_filled());
+        tmux.signal(signal);
+        assert_eq!(tmux.ended(), "0", "{signal}");
+        assert!(!tmux.is_filled(), "{signal}");
+    }
+}
+
+#[test]
+fn a_shell_stops_it_and_goes_on_with_it() {
+    let n1 = Running::start(&[]);
+    let Some(tmux) = Tmux::start((80, 24), &["PS1=shell% "], &["sh", "-i"]) else { return };
+    tmux.shows(&["shell%"]);
+    tmux.keys(&["-l", &format!("{KHZ} top --server {}", n1.url)]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["live", "PROCESSES"]);
+    for _ in 0..2 {
+        tmux.keys(&["C-z"]);
+        tmux.shows(&["topped", "shell%"]);
+        assert!(!tmux.is_filled(), "the shell has the terminal");
+        tmux.keys(&["-l", "fg"]);
+        tmux.keys(&["Enter"]);
+        tmux.shows(&["live", "PROCESSES"]);
+        assert!(tmux.is_filled());
+    }
+    tmux.keys(&["q"]);
+    tmux.shows(&["shell%"]);
+    // What is typed is seen again: the terminal is as it was.
+    tmux.keys(&["-l", "echo as-$((1+1))-before"]);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["as-2-before"]);
+}
+
+#[test]
+fn a_terminal_without_a_name_without_utf_8_and_without_colours_is_served() {
+    let n1 = Running::start(&[]);
+    let poor = ["-u", "TERM", "LC_ALL=C", "NO_COLOR=1"];
+    let Some(tmux) = top((80, 24), &poor, &["--server", &n1.url]) else { return };
+    let screen = tmux.shows(&["live", "CPU", "PROCESSES"]);
+    assert!(screen.is_ascii(), "{screen}");
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+    let Some(tmux) = top((200, 24), &["TERM=dumb"], &["--server", &n1.url]) else { return };
+    tmux.shows(&["TERM=dumb", "khz top --once"]);
+    assert_eq!(tmux.ended(), "2");
+}
+
+#[test]
+fn without_a_terminal_one_picture_is_printed() {
+    let n1 = Running::start(&[]);
+    let printed = run(&["top", "--server", &n1.url, "--size", "100x30", "--once"]);
+    assert_eq!((code(&printed), err(&printed)), (0, String::new()));
+    let picture = out(&printed);
+    assert!(
+        picture.lines().count() == 30 && picture.contains("CPU") && picture.contains("PROCESSES"),
+        "{picture}"
+    );
+    assert!(picture.lines().all(|line| line.chars().count() <= 100), "{picture}");
+    let piped = run(&["top", "--server", &n1.url]);
+    assert!(out(&piped).contains("n1 "), "{}", err(&piped));
+    let nobody = run(&["top", "n9", "--server", &n1.url]);
+    assert_eq!(code(&nobody), 1);
+    assert!(err(&nobody).contains("n9"), "{}", err(&nobody));
+    let wrong = run(&["top", "--rate", "7"]);
+    assert!(code(&wrong) == 2 && err(&wrong).contains("write 1, 10, 100 or 1000"), "{}", err(&wrong));
+}
+
+#[test]
+fn a_machine_without_a_khz_is_read_directly() {
+    let printed = run(&["top", "--direct", "--once", "--node", "here"]);
+    assert_eq!(code(&printed), 0, "{}", err(&printed));
+    assert!(out(&printed).contains("here ") && out(&printed).contains("CPU"), "{}", out(&printed));
+}
+
+#[test]
+fn a_recording_is_stepped_through() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads/compile-100hz.khzt");
+    let printed = run(&["top", recording, "--once"]);
+    assert!(code(&printed) == 0 && out(&printed).contains("recording"), "{}{}", out(&printed), err(&printed));
+    let Some(tmux) = top((100, 30), &[], &[recording]) else { return };
+    let first = tmux.shows(&["recording", "CPU"]);
+    let clock = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
+    tmux.keys(&["f"]);
+    until(Duration::from_secs(60), "the next row is shown", || clock(&tmux.screen()) != clock(&first));
+    tmux.keys(&["b"]);
+    until(Duration::from_secs(60), "the first row is shown again", || clock(&tmux.screen()) == clock(&first));
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+}
+
+/// A made-up cluster of twenty nodes.
+struct Demo {
+    child: Child,
+    url: String,
+}
+
+impl Demo {
+    fn start() -> Self {
+        let listen = free_port();
+        let child = khz(&["demo", "--nodes", "20", "--listen", &listen])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let url = format!("http://{listen}");
+        let demo = Demo { child, url };
+        let is_up = |server: &str| {
+            let nodes = Command::new(KHZ).args(["nodes", "--server", server]).output().unwrap();
+            String::from_utf8_lossy(&nodes.stdout).contains("node20")
+        };
+        until(Duration::from_secs(120), "the demo has its nodes", || is_up(&demo.url));
+        demo
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

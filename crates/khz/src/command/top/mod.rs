@@ -44,6 +44,7 @@ use self::run::{Begin, Run};
 use crate::command::past::moment;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
+use crate::role::apart;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::terminal as size;
 
@@ -127,7 +128,11 @@ pub fn run(flags: TopFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     }
     let begin = match recording(&flags.what) {
         Some(files) => of_recording(look, files)?,
-        None => of_target(look, &flags.what, flags.target, plan)?,
+        None => {
+            // Before the terminal is taken: two processes would draw on it.
+            apart::or_here(&plan.root)?;
+            of_target(look, &flags.what, flags.target, plan)?
+        }
     };
     let run = Run::new(begin, flags.rate, at)?;
     match is_screen {

@@ -195,7 +195,8 @@ impl Run {
     /// Gives the terminal back and stops, as every program does that somebody stops; goes on after `fg`.
     fn suspend(&mut self, screen: &mut Screen) -> Result<(), Failure> {
         screen.give_back();
-        let stopped = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        // As the terminal does: with the process that waits for this one, and what else is in the same pipe.
+        let stopped = rustix::process::kill_current_process_group(Signal::STOP);
         stopped.map_err(|error| Failure::work(format!("cannot stop: {error}")))?;
         screen.take_again()?;
         Ok(())

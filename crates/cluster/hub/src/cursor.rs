@@ -118,6 +118,8 @@ pub(crate) struct Cursor {
     gap: Option<Gap>,
     /// The reader has the node's answer to the subscription.
     has_answered: bool,
+    /// Of which connection of the node that was.
+    answered_on: u64,
     /// That was a refusal of a channel, or there was no place for it.
     is_refused: bool,
     /// What the reader has heard of a channel that the node sends; `None`: nothing.
@@ -193,6 +195,7 @@ impl Cursor {
             former: None,
             gap: None,
             has_answered: false,
+            answered_on: 0,
             is_refused: false,
             said: None,
             pace: None,

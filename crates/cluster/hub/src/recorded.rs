@@ -46,7 +46,7 @@ pub enum RecordError {
     GroupName(usize),
     /// It is not later than the one before.
     #[error(
-        "the group {group}: an evaluation at {time} ms comes after one at {last} ms; the next later one is recorded again"
+        "the group {group}: its evaluation at {time} ms is not recorded: the one before was at {last} ms, and times must grow. The next one that is later is recorded"
     )]
     NotLater {
         /// The group.

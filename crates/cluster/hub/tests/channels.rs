@@ -571,6 +571,34 @@ fn a_channel_that_a_node_refused_for_a_while_comes_when_it_has_room_and_its_read
 }
 
 #[test]
+fn a_node_that_comes_back_and_refuses_a_channel_again_is_heard_again() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let mut link = reader(&hub);
+    ask(&mut link, 1, 100, "hot", false);
+    let (mut received, mut notices) = (Received::default(), Vec::new());
+    let text = "this node takes no channels";
+    for connection in 1..=3 {
+        let interest = next_channel(&mut a).0;
+        Told { interest, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }.put(&mut a.out);
+        a.beat();
+        until("it is refused", || {
+            notices.extend(door.notices().into_iter().filter(|notice| notice.is_refusal));
+            notices.len() == connection
+        });
+        // A hub above this one hears it, too.
+        received.read_until(&mut link, |got| {
+            got.told.iter().filter(|(_, told)| *told == format!("a: {text}")).count() == connection
+        });
+        drop(a);
+        a = comes(&hub, "a", ABILITIES);
+    }
+    assert!(notices.iter().all(|notice| notice.text == text));
+}
+
+#[test]
 fn readers_hear_which_series_of_a_channel_a_node_leaves_out_and_when_it_has_all_again() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");

@@ -22,32 +22,44 @@ pub(crate) const ACTIONS_PATH: &str = "/khz/v1/actions";
 /// Parameters of `/khz/v1/actions/RUN/output`: the number is in the path.
 pub(crate) const OUTPUT_PARAMS: &[&str] = &["run"];
 
+/// What only operators may read.
+const OUTPUTS: &str = "the output of actions";
+
 /// Runs that an answer holds at a time, beside its pages: a client that does not read holds no more.
 const RUNS_AT_A_TIME: usize = 16;
 
 /// What is done about alerts: what the door needs of it. Its calls may wait for a disk.
 pub trait Actions: Send + Sync {
-    /// The actions, each as a JSON object.
-    fn actions(&self) -> Vec<String>;
+    /// The actions, each as a JSON object. `reads_outputs`: the caller may see what programs printed.
+    fn actions(&self, reads_outputs: bool) -> Vec<String>;
 
     /// What they have done last, oldest first: the runs with numbers above `after`, and not more than `most` of them. Each has its
     /// number, and is a JSON object.
-    fn runs(&self, after: u64, most: usize) -> Vec<(u64, String)>;
+    fn runs(&self, after: u64, most: usize, reads_outputs: bool) -> Vec<(u64, String)>;
 
     /// What a run printed; `None`: that was not kept.
     fn output(&self, run: u64) -> Option<String>;
 }
 
 /// `GET /khz/v1/actions`
-pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
     let all = app.actions.clone();
-    pages::json(&app, async move |writer| write(writer, all).await).await
+    let reads_outputs = caller.check_operator(OUTPUTS).is_ok();
+    pages::json(&app, async move |writer| write(writer, all, reads_outputs).await).await
 }
 
-async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writer, Refusal> {
+async fn write(
+    mut writer: Writer,
+    all: Option<Arc<dyn Actions>>,
+    reads_outputs: bool,
+) -> Result<Writer, Refusal> {
     writer.page().push_str("{\"actions\":[");
-    let actions = beside(&all, |all| all.actions()).await?;
+    let actions = beside(&all, move |all| all.actions(reads_outputs)).await?;
     writer.hold(actions.iter().map(held).sum())?;
     for (number, object) in actions.iter().enumerate() {
         put(&mut writer, number, object).await?;
@@ -56,7 +68,7 @@ async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writ
     writer.page().push_str("],\"runs\":[");
     let (mut number, mut after) = (0, 0);
     loop {
-        let runs = beside(&all, move |all| all.runs(after, RUNS_AT_A_TIME)).await?;
+        let runs = beside(&all, move |all| all.runs(after, RUNS_AT_A_TIME, reads_outputs)).await?;
         if runs.is_empty() {
             break;
         }
@@ -99,7 +111,7 @@ pub(crate) async fn output(
     request: Request,
 ) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
-    caller.check_operator("the output of actions")?;
+    caller.check_operator(OUTPUTS)?;
     let kept = run.clone();
     let nothing =
         move || Refusal::new(StatusCode::NOT_FOUND, format!("no output of a run {kept} is kept here"));

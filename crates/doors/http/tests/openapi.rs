@@ -286,18 +286,19 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
 struct Acted;
 
 impl khz_http::Actions for Acted {
-    fn actions(&self) -> Vec<String> {
-        let (_, last) = &self.runs(0, 1)[0];
+    fn actions(&self, reads_outputs: bool) -> Vec<String> {
+        let (_, last) = &self.runs(0, 1, reads_outputs)[0];
         vec![format!(
             r#"{{"name":"look","kind":"diagnose","dry_run":false,"per_hour":10,"cooldown":"600","done":1,"failed":0,"nothing":0,"held":0,"dropped":0,"waiting":0,"last":{last}}}"#
         )]
     }
 
-    fn runs(&self, after: u64, _: usize) -> Vec<(u64, String)> {
+    fn runs(&self, after: u64, _: usize, reads_outputs: bool) -> Vec<(u64, String)> {
+        let said = if reads_outputs { ": what it printed" } else { "" };
         let run = (
             7,
-            r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0","output":true,"again":null}"#
-                .to_owned(),
+            r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0SAID","output":true,"again":null}"#
+                .replace("SAID", said),
         );
         Vec::from_iter((after < run.0).then_some(run))
     }
@@ -627,7 +628,8 @@ fn readers_see_what_was_done_about_alerts_and_operators_what_it_printed() {
         door.actions = Some(Arc::new(Acted));
         door.access.door = khz_trust::Door::Http;
     });
-    assert!(reader.get("/khz/v1/actions").body.contains(r#""outcome":"done""#));
+    let seen = reader.get("/khz/v1/actions").body;
+    assert!(seen.contains(r#""outcome":"done""#) && !seen.contains("what it printed"), "{seen}");
     let refused = reader.get(output);
     assert_eq!(refused.status, 403, "{}", refused.body);
     check(&doc, "/khz/v1/actions/{run}/output", &refused);
@@ -637,6 +639,11 @@ fn readers_see_what_was_done_about_alerts_and_operators_what_it_printed() {
     let none = Server::start(Arc::new(FakeNode::default()));
     assert_eq!(none.get("/khz/v1/actions").body, "{\"actions\":[],\"runs\":[]}\n");
     assert_eq!(none.get(output).status, 404);
+    let operator = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.actions = Some(Arc::new(Acted));
+    });
+    let seen = operator.get("/khz/v1/actions").body;
+    assert_eq!(seen.matches("exit code 0: what it printed").count(), 2, "{seen}");
 }
 
 #[test]

@@ -74,7 +74,8 @@ impl Actor {
         let mut book = Book { ledger, log };
         for run in book.ledger.unended() {
             let text = "khz ended while it ran, and nobody knows what came of it".to_owned();
-            let event = Event::End { outcome: Outcome::Interrupted, text, output: false, again: None };
+            let (outcome, end) = (Outcome::Interrupted, None);
+            let event = Event::End { outcome, text, end, output: false, again: None };
             let line = Line { at: begin, run, event };
             let written = book.log.append(&line, || desk.kept(begin));
             written.unwrap_or_else(|error| tracing::warn!("the log of actions cannot be written: {error}"));

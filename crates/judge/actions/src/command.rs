@@ -16,13 +16,15 @@ pub(crate) struct Result {
     pub outcome: Outcome,
     /// A sentence about it.
     pub text: String,
+    /// The same without what the program printed; `None`: it has nothing of that.
+    pub end: Option<String>,
     /// What is to be kept of the output.
     pub output: Option<String>,
 }
 
 impl Result {
     pub fn new(outcome: Outcome, text: impl Into<String>) -> Self {
-        Result { outcome, text: text.into(), output: None }
+        Result { outcome, text: text.into(), end: None, output: None }
     }
 }
 
@@ -53,7 +55,8 @@ impl Attempt<'_> {
             Err(problem) => Result::new(Outcome::Failed, problem.to_string()),
             Ok(run) => {
                 let text = run.sentence(timeout);
-                Result { outcome: outcome(&run), text, output: keeps.then_some(run.output) }
+                let end = Some(run.end(timeout)).filter(|end| *end != text);
+                Result { outcome: outcome(&run), text, end, output: keeps.then_some(run.output) }
             }
         }
     }

@@ -36,15 +36,17 @@ impl Ledger {
                     (run.began, run.attempts) = (line.at, *attempt);
                     (run.ended, run.outcome, run.again) = (None, None, None);
                     run.text.clear();
+                    run.end = None;
                 } else {
                     self.push(run(line.run, about, line.at, *attempt));
                 }
             }
-            Event::End { outcome, text, output, again } => {
+            Event::End { outcome, text, end, output, again } => {
                 if let Some(run) = self.run_mut(line.run) {
                     // The second end of an attempt says only that no other one follows.
                     run.ended = run.ended.or(Some(line.at));
-                    (run.outcome, run.text, run.again) = (Some(*outcome), text.clone(), *again);
+                    (run.outcome, run.again) = (Some(*outcome), *again);
+                    (run.text, run.end) = (text.clone(), end.clone());
                     run.has_output |= *output;
                 }
             }
@@ -106,9 +108,10 @@ impl Ledger {
         })
     }
 
-    /// What came of a run, as far as people see it.
-    pub fn text(&self, id: u64) -> &str {
-        self.runs.iter().rev().find(|run| run.id == id).map_or("", |run| &run.text)
+    /// What came of a run, as far as people see it: with what its program printed, and without that.
+    pub fn texts(&self, id: u64) -> (&str, Option<&str>) {
+        let run = self.runs.iter().rev().find(|run| run.id == id);
+        run.map_or(("", None), |run| (&run.text, run.end.as_deref()))
     }
 
     /// Runs that did not end, oldest first.
@@ -149,6 +152,7 @@ fn run(id: u64, about: &About, at: i64, attempts: u32) -> Run {
         ended: None,
         outcome: None,
         text: String::new(),
+        end: None,
         has_output: false,
         again: None,
     }

@@ -204,7 +204,13 @@ mod tests {
         Line {
             at: 1,
             run,
-            event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false, again: None },
+            event: Event::End {
+                outcome: Outcome::Done,
+                text: "x".repeat(50),
+                end: None,
+                output: false,
+                again: None,
+            },
         }
     }
 

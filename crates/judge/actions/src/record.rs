@@ -136,12 +136,21 @@ pub struct Run {
     pub ended: Option<i64>,
     /// What came of its last attempt; `None`: it runs.
     pub outcome: Option<Outcome>,
-    /// A sentence about it.
+    /// A sentence about it, for operators: it may have the last line that a program printed.
     pub text: String,
+    /// The same without what the program printed; `None`: it has nothing of that.
+    pub end: Option<String>,
     /// Its output is kept.
     pub has_output: bool,
     /// When another attempt is due, if the alert still fires then; `None`: there will be none.
     pub again: Option<i64>,
+}
+
+impl Run {
+    /// A sentence about it for somebody who may not read outputs.
+    pub fn text_for_readers(&self) -> &str {
+        self.end.as_deref().unwrap_or(&self.text)
+    }
 }
 
 /// A line of the log.
@@ -165,6 +174,9 @@ pub(crate) enum Event {
     End {
         outcome: Outcome,
         text: String,
+        /// The text without what the program printed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<String>,
         output: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<i64>,

@@ -63,21 +63,36 @@ impl Asker<'_> {
         self.state(node)?;
         let words = ["-h", "-t", "RUNNING", "-o", "%i", "-w", node].map(str::to_owned);
         let printed = self.ask(&self.slurm.squeue, words.into())?;
-        let mut jobs: Vec<&str> = printed.split_whitespace().filter_map(job).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
-        if jobs.is_empty() {
-            return Ok(Result::new(Outcome::Nothing, format!("no job runs on {node}")));
+        let Listed { jobs, unread } = Listed::of(&printed);
+        // Jobs that stay on the node are no success.
+        let (done, unread) = match unread.as_slice() {
+            [] => (Outcome::Done, String::new()),
+            [first, others @ ..] => {
+                let (count, first) = (others.len() + 1, short(first));
+                let text = format!(
+                    "squeue lists {count} jobs that khz cannot read and leaves alone, the first is '{first}'"
+                );
+                (Outcome::Failed, text)
+            }
+        };
+        match (jobs.is_empty(), unread.is_empty()) {
+            (true, true) => return Ok(Result::new(Outcome::Nothing, format!("no job runs on {node}"))),
+            (true, false) => return Ok(Result::new(Outcome::Failed, unread)),
+            (false, _) => {}
         }
         let (more, list) = (jobs.len().saturating_sub(JOBS_MAX), jobs[..jobs.len().min(JOBS_MAX)].join(","));
-        let beyond = if more == 0 { String::new() } else { format!(", and {more} more are left alone") };
+        let mut beyond = if more == 0 { String::new() } else { format!(", and {more} more are left alone") };
+        if !unread.is_empty() {
+            beyond += &format!("; {unread}");
+        }
         let words = ["requeue".to_owned(), list.clone()];
         if self.dry_run {
             let text = format!("would run {} {}{beyond}", self.slurm.scontrol, words.join(" "));
-            return Ok(Result::new(Outcome::DryRun, text));
+            let outcome = if done == Outcome::Done { Outcome::DryRun } else { done };
+            return Ok(Result::new(outcome, text));
         }
         self.ask(&self.slurm.scontrol, words.into())?;
-        Ok(Result::new(Outcome::Done, format!("jobs {list} of {node} wait again{beyond}")))
+        Ok(Result::new(done, format!("jobs {list} of {node} wait again{beyond}")))
     }
 
     /// The name under which Slurm knows a node.
@@ -167,6 +182,26 @@ fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
+/// What `squeue` has listed.
+#[derive(Debug, PartialEq, Eq)]
+struct Listed<'a> {
+    /// The jobs, each once, as `scontrol requeue` calls them.
+    jobs: Vec<&'a str>,
+    /// Words that are no jobs, as far as khz can see.
+    unread: Vec<&'a str>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(printed: &'a str) -> Self {
+        let (jobs, unread): (Vec<&str>, Vec<&str>) =
+            printed.split_whitespace().partition(|word| job(word).is_some());
+        let mut jobs: Vec<&str> = jobs.into_iter().filter_map(job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        Listed { jobs, unread }
+    }
+}
+
 /// What `scontrol requeue` calls a job of which `squeue` says `%i`: `12`, or `12_3`, a task of an array. The number of a task alone will
 /// not do: the last task of an array has the number of the array, so all tasks of it would go, on all nodes. The parts of a job of
 /// several kinds (`12+0`) run together, and go together.
@@ -196,6 +231,12 @@ mod tests {
         for state in ["IDLE", "ALLOCATED", "DOWN*", "UNDRAIN", "MIXED+CLOUD", ""] {
             assert!(!is_drained(state), "{state}");
         }
+    }
+
+    #[test]
+    fn what_is_listed_and_is_no_job_is_not_forgotten() {
+        let listed = Listed::of("12\n7_1\n12+1\nslurm_load_jobs\n12_[4-9]\n");
+        assert_eq!(listed, Listed { jobs: vec!["12", "7_1"], unread: vec!["slurm_load_jobs", "12_[4-9]"] });
     }
 
     #[test]

@@ -169,9 +169,11 @@ impl Shared {
     /// Writes that a failed run is not tried again.
     fn give_up(&self, action: &Action, run: u64, why: &str) {
         let mut book = held(&self.book);
-        let text = format!("{}; not tried again: {why}", book.ledger.text(run));
+        let (text, end) = book.ledger.texts(run);
+        let with_why = |text: &str| format!("{text}; not tried again: {why}");
+        let (text, end) = (with_why(text), end.map(with_why));
         tracing::info!("action {} (run {run}) is not tried again: {why}", action.name);
-        let event = Event::End { outcome: Outcome::Failed, text, output: false, again: None };
+        let event = Event::End { outcome: Outcome::Failed, text, end, output: false, again: None };
         if let Err(error) = self.write(&mut book, run, event) {
             tracing::warn!("that action {} is not tried again cannot be logged: {error}", action.name);
         }
@@ -192,7 +194,8 @@ impl Shared {
             }
         }
         let (outcome, at) = (result.outcome, again.map(|again| again.at));
-        let event = Event::End { outcome, text, output: has_output, again: at };
+        let end = result.end.clone();
+        let event = Event::End { outcome, text, end, output: has_output, again: at };
         let mut book = held(&self.book);
         held(&self.desk).note(&about.key(), again);
         if let Err(error) = self.write(&mut book, run, event) {

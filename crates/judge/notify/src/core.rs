@@ -3,6 +3,7 @@
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
+use crate::hour::Sent;
 use crate::known::Known;
 use crate::now::Now;
 
@@ -44,8 +45,22 @@ pub(crate) trait Core: Send + 'static {
     fn release(&mut self, is_meant: &dyn Fn(&Labels) -> bool);
 
     /// What survives a restart, if it has changed since the last call.
-    fn record(&mut self) -> Option<Vec<Record>> {
+    fn record(&mut self, _now: Now) -> Option<Kept> {
         None
+    }
+}
+
+/// What a way knows over a restart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    pub records: Vec<Record>,
+    /// The messages of this hour; `None`: there were none.
+    pub sent: Option<Sent>,
+}
+
+impl From<Vec<Record>> for Kept {
+    fn from(records: Vec<Record>) -> Self {
+        Kept { records, sent: None }
     }
 }
 

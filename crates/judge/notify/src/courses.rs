@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::alert::{Alert, Told};
 use crate::answer::Answer;
-use crate::core::Core;
+use crate::core::{Core, Kept};
 use crate::digest::{Digest, Job, Pace};
 use crate::now::Now;
 use crate::queue::{Batch, Queue};
@@ -145,7 +145,7 @@ fn the_end_of_an_alert_that_was_perhaps_told_is_told_also_after_a_restart() {
         let job = digest.next(at(10_000)).unwrap();
         if restarts {
             // Killed while the message is on its way: what is kept says so already.
-            digest = Digest::new(Pace::default(), digest.record().unwrap(), at(20_000));
+            digest = Digest::new(Pace::default(), digest.record(at(10_000)).unwrap(), at(20_000));
             assert!(sent(&mut digest, 20_000, MINUTE).is_empty(), "nobody has said that it still fires");
         } else {
             digest.done(job, &Answer::Unknown("no answer".into(), None), at(20_000));
@@ -153,7 +153,7 @@ fn the_end_of_an_alert_that_was_perhaps_told_is_told_also_after_a_restart() {
         told(&mut digest, std::slice::from_ref(&over), at(MINUTE));
         let jobs = sent(&mut digest, MINUTE, 10 * MINUTE);
         assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1], "{restarts}");
-        assert!(digest.record().unwrap().is_empty());
+        assert!(digest.record(at(10 * MINUTE)).unwrap().records.is_empty());
     }
 }
 
@@ -167,7 +167,7 @@ fn the_end_of_an_alert_whose_begin_was_refused_for_good_is_told_only_if_people_h
         let job = digest.next(at(10_000)).unwrap();
         digest.done(job, &Answer::Refused("status 404".into()), at(10_000));
         if restarts {
-            digest = Digest::new(Pace::default(), digest.record().unwrap(), at(MINUTE));
+            digest = Digest::new(Pace::default(), digest.record(at(MINUTE)).unwrap(), at(MINUTE));
         } else if is_adopted {
             let records = digest.records();
             digest = Digest::new(Pace::default(), Vec::new(), at(MINUTE));
@@ -177,7 +177,7 @@ fn the_end_of_an_alert_whose_begin_was_refused_for_good_is_told_only_if_people_h
         assert!(sent(&mut digest, MINUTE, 10 * MINUTE).is_empty(), "the message is not repeated");
         told(&mut digest, &[over(1)], at(11 * MINUTE));
         assert!(sent(&mut digest, 11 * MINUTE, 20 * MINUTE).is_empty(), "people never heard of it");
-        assert_eq!(digest.record().unwrap().len(), 1);
+        assert_eq!(digest.record(at(20 * MINUTE)).unwrap().records.len(), 1);
         // The next message of this name lists the other one, so its end is told.
         told(&mut digest, &[named("Down", 2), named("Down", 3)], at(20 * MINUTE));
         let jobs = sent(&mut digest, 20 * MINUTE, 30 * MINUTE);
@@ -254,7 +254,7 @@ fn a_restart_tells_nothing_twice_and_what_is_no_longer_judged_is_over() {
     let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
     told(&mut digest, &[named("Down", 1), named("Down", 2)], at(0));
     assert_eq!(sent(&mut digest, 0, MINUTE).len(), 1);
-    let mut digest = Digest::new(Pace::default(), digest.record().unwrap(), at(MINUTE));
+    let mut digest = Digest::new(Pace::default(), digest.record(at(MINUTE)).unwrap(), at(MINUTE));
     let mut jobs = Vec::new();
     for minute in 1..40 {
         told(&mut digest, &[named("Down", 1)], at(minute * MINUTE));
@@ -272,7 +272,7 @@ fn after_a_restart_nobody_is_reminded_of_what_the_judge_then_says_is_over() {
     assert_eq!(sent(&mut digest, 0, MINUTE).len(), 2);
     // Both are due to be repeated when it starts again.
     let later = 10 * 3_600_000;
-    let mut digest = Digest::new(Pace::default(), digest.record().unwrap(), at(later));
+    let mut digest = Digest::new(Pace::default(), digest.record(at(later)).unwrap(), at(later));
     let mut jobs = sent(&mut digest, later, later + 30_000);
     assert!(jobs.is_empty(), "the judge has said nothing so far");
     let over = Alert { ends_at: Some(1), ..named("Down", 1) };
@@ -316,7 +316,7 @@ fn what_another_hub_has_told_is_not_told_again_and_its_end_is() {
     // Of one it hears from the judge first, of the other from the other hub.
     told(&mut digest, &[named("Down", 1)], at(MINUTE));
     records.into_iter().for_each(|record| digest.adopt(record, at(MINUTE)));
-    assert_eq!(digest.record().map(|records| records.len()), Some(2), "it survives a restart");
+    assert_eq!(digest.records().len(), 2, "it survives a restart");
     told(&mut digest, &[named("Down", 1), named("Down", 2)], at(MINUTE));
     assert!(sent(&mut digest, MINUTE, 100 * MINUTE).is_empty());
     told(&mut digest, &[Alert { ends_at: Some(1), ..named("Down", 2) }], at(100 * MINUTE));
@@ -355,4 +355,29 @@ fn what_another_hub_tells_from_now_on_is_forgotten_without_a_word() {
             named_ones.iter().flat_map(|(_, job)| &job.alerts).all(|(_, alert)| alert.labels["n"] == "2")
         );
     }
+}
+
+#[test]
+fn the_messages_of_an_hour_count_also_over_restarts_and_kills() {
+    let pace = Pace { per_hour: 2, ..Pace::default() };
+    let mut digest = Digest::new(pace, Vec::new(), at(0));
+    let mut messages = 0;
+    for number in 0..10_u64 {
+        let now = number * MINUTE;
+        told(&mut digest, &[named(&format!("rule{number}"), 1)], at(now));
+        // It is killed while each other message is on its way: people may have got it.
+        let later = at(now + 10_000);
+        if let Some(job) = digest.next(later) {
+            messages += 1;
+            if number % 2 == 0 {
+                digest.done(job, &Answer::Taken(String::new()), later);
+            }
+        }
+        let kept = digest.record(later).unwrap_or_else(|| Kept {
+            records: digest.records(),
+            sent: Some(crate::hour::Sent { began: 10_000, messages }),
+        });
+        digest = Digest::new(pace, kept, later);
+    }
+    assert_eq!(messages, 3, "two, and a summary");
 }

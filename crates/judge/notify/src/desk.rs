@@ -2,7 +2,7 @@
 //! I/O and reads no clock, so a test decides what time it is.
 
 use crate::alert::Told;
-use crate::core::{Core, Record};
+use crate::core::{Core, Kept};
 use crate::now::Now;
 use crate::standstill::Standstill;
 
@@ -18,8 +18,8 @@ pub(crate) struct Desk<C> {
 /// What the thread does next.
 #[derive(Debug)]
 pub(crate) enum Turn<J> {
-    /// It sends this. First, these records are kept if there are some.
-    Send(J, Option<Vec<Record>>),
+    /// It sends this. First, this is kept if there is something.
+    Send(J, Option<Kept>),
     /// It sleeps for so many ms, or until its bell rings.
     Sleep(u64),
     /// It ends: there is nothing to do, now or later.
@@ -58,7 +58,7 @@ impl<C: Core> Desk<C> {
             && let Some(job) = self.core.next(now)
         {
             self.standstill.leaves();
-            return Turn::Send(job, self.core.record());
+            return Turn::Send(job, self.core.record(now));
         }
         Turn::Sleep(self.standstill.sleep(now, due))
     }

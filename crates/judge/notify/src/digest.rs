@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
-use crate::core::{Core, Passes, Record, UNHEARD_MAX};
+use crate::core::{Core, Kept, Passes, Record, UNHEARD_MAX};
 use crate::hour::{Hour, Turn};
 use crate::known::{Known, State};
 use crate::limits::{MESSAGE_ALERTS_MAX, MESSAGE_BYTES_MAX};
@@ -81,23 +81,27 @@ pub(crate) struct Digest {
     pauses: Pauses,
     passes: Passes,
     dropped: u64,
-    /// What people were told has changed since it was recorded.
+    /// A message is on its way: people may get it.
+    is_on_way: bool,
+    /// What people were told, or how often, has changed since it was recorded.
     is_changed: bool,
 }
 
 impl Digest {
     /// Nothing fires, as far as people know, but what these records say.
-    pub fn new(pace: Pace, records: Vec<Record>, now: Now) -> Self {
+    pub fn new(pace: Pace, kept: impl Into<Kept>, now: Now) -> Self {
+        let Kept { records, sent } = kept.into();
         let mut digest = Digest {
             table: Table::default(),
             groups: BTreeMap::new(),
             due: BTreeSet::new(),
-            hour: Hour::new(pace.per_hour),
+            hour: Hour::restore(pace.per_hour, sent, now),
             pace,
             not_before: 0,
             pauses: Pauses::new(PAUSE_MAX),
             passes: Passes::new(now),
             dropped: 0,
+            is_on_way: false,
             is_changed: false,
         };
         for record in records {
@@ -345,10 +349,13 @@ impl Core for Digest {
             Turn::Silence(_) => return None,
         };
         self.set_on_way(&job, now);
+        // It counts before it is sent: this process may be killed meanwhile.
+        (self.is_on_way, self.is_changed) = (true, true);
         Some(job)
     }
 
     fn done(&mut self, job: Job, answer: &Answer, now: Now) {
+        (self.is_on_way, self.is_changed) = (false, true);
         match answer {
             Answer::Later(_, wish) => {
                 self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
@@ -391,8 +398,9 @@ impl Core for Digest {
         (waiting, std::mem::take(&mut self.dropped))
     }
 
-    fn record(&mut self) -> Option<Vec<Record>> {
-        std::mem::take(&mut self.is_changed).then(|| self.records())
+    fn record(&mut self, now: Now) -> Option<Kept> {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        is_changed.then(|| Kept { records: self.records(), sent: self.hour.sent(self.is_on_way, now) })
     }
 
     fn records(&mut self) -> Vec<Record> {

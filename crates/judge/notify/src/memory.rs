@@ -1,5 +1,6 @@
 //! What people were told, over restarts: the file `notify.jsonl` of the state directory, a line for each alert that they believe
-//! to fire, or may believe to. Without it, a restart would tell everything again. Does not know who is told.
+//! to fire, or may believe to, and one for the messages of this hour. Without it, a restart would tell everything again. Does not know
+//! who is told.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,8 @@ use khz_state::{StateError, StateFile};
 use serde::{Deserialize, Serialize};
 
 use crate::alert::{Alert, Labels};
-use crate::core::Record;
+use crate::core::{Kept, Record};
+use crate::hour::Sent;
 use crate::limits::{ALERTS_MAX, STATE_BYTES_MAX};
 
 /// The file's name.
@@ -50,6 +52,32 @@ impl ToldLine {
     }
 }
 
+/// How many messages a way has sent in this hour: a line of the file.
+#[derive(Serialize, Deserialize)]
+struct HourLine {
+    way: String,
+    /// When the first of them was sent, in ms since 1970.
+    hour_began: i64,
+    messages: u32,
+}
+
+/// A line of the file.
+enum FileLine {
+    Told(ToldLine),
+    Hour(HourLine),
+}
+
+impl FileLine {
+    fn read(line: &[u8]) -> Result<Self, serde_json::Error> {
+        let told = |error| match serde_json::from_slice(line) {
+            Ok(hour) => Ok(FileLine::Hour(hour)),
+            // What is wrong with it as one of an alert: most lines are.
+            Err(_) => Err(error),
+        };
+        serde_json::from_slice(line).map(FileLine::Told).or_else(told)
+    }
+}
+
 /// The file, with the lines of each way.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -59,23 +87,26 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Opens it in this directory, and reads what each way was told.
-    pub fn open(directory: &Path) -> Result<(Self, BTreeMap<String, Vec<Record>>), StateError> {
+    pub fn open(directory: &Path) -> Result<(Self, BTreeMap<String, Kept>), StateError> {
         let file = StateFile::open(directory, NAME)?;
         let bytes = file.read(STATE_BYTES_MAX)?.unwrap_or_default();
         let is_too_large = bytes.len() as u64 > STATE_BYTES_MAX;
-        let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        let mut all: BTreeMap<String, Kept> = BTreeMap::new();
         let mut damaged = None;
         for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if line.is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<ToldLine>(line) {
-                Ok(line) => {
+            match FileLine::read(line) {
+                Ok(FileLine::Told(line)) => {
                     let Some((way, record)) = line.record() else { continue };
-                    let records = records.entry(way).or_default();
+                    let records = &mut all.entry(way).or_default().records;
                     if records.len() < ALERTS_MAX {
                         records.push(record);
                     }
+                }
+                Ok(FileLine::Hour(HourLine { way, hour_began: began, messages })) => {
+                    all.entry(way).or_default().sent = Some(Sent { began, messages });
                 }
                 Err(error) => _ = damaged.get_or_insert((number + 1, error)),
             }
@@ -90,8 +121,8 @@ impl Memory {
         } else if is_too_large {
             tracing::warn!("{}: only its first {STATE_BYTES_MAX} bytes were read", file.path().display());
         }
-        let texts = records.iter().map(|(way, records)| (way.clone(), text(way, records)));
-        Ok((Memory { texts: Mutex::new(texts.collect()), file }, records))
+        let texts = all.iter().map(|(way, kept)| (way.clone(), text(way, kept)));
+        Ok((Memory { texts: Mutex::new(texts.collect()), file }, all))
     }
 
     /// Forgets ways that the configuration does not name any more.
@@ -100,8 +131,8 @@ impl Memory {
     }
 
     /// Writes what one way was told.
-    pub fn keep(&self, way: &str, records: &[Record]) -> Result<(), StateError> {
-        let text = text(way, records);
+    pub fn keep(&self, way: &str, kept: &Kept) -> Result<(), StateError> {
+        let text = text(way, kept);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.insert(way.to_owned(), text);
         self.write(&texts)
@@ -120,12 +151,42 @@ impl Memory {
     }
 }
 
-fn text(way: &str, records: &[Record]) -> String {
+fn text(way: &str, Kept { records, sent }: &Kept) -> String {
     let mut text = String::new();
-    for record in records {
-        let line = ToldLine::of(way, record);
-        text.push_str(&serde_json::to_string(&line).expect("BUG: texts cannot be written as JSON"));
-        text.push('\n');
+    // First: of a file that is too long, the beginning is read.
+    if let Some(Sent { began, messages }) = *sent {
+        put(&mut text, &HourLine { way: way.to_owned(), hour_began: began, messages });
     }
+    records.iter().for_each(|record| put(&mut text, &ToldLine::of(way, record)));
     text
+}
+
+fn put(text: &mut String, line: &impl Serialize) {
+    text.push_str(&serde_json::to_string(line).expect("BUG: texts cannot be written as JSON"));
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_way_was_told_and_how_often_is_read_as_it_was_written() {
+        let place = std::env::temp_dir().join(format!("khz-notify-memory-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        let (memory, all) = Memory::open(&place).unwrap();
+        assert!(all.is_empty());
+        let labels: Labels = [("alertname".to_owned(), "A".to_owned())].into();
+        let alert = Arc::new(Alert { labels, starts_at: 7, ..Alert::default() });
+        let record = Record { alert, told_at: 9, is_unsure: true, is_refused: false };
+        let sent = Some(Sent { began: 5, messages: 3 });
+        memory.keep("mail", &Kept { records: vec![record], sent }).unwrap();
+        memory.keep("hook", &Kept { records: Vec::new(), sent }).unwrap();
+        drop(memory);
+        let (_memory, all) = Memory::open(&place).unwrap();
+        assert_eq!((all["mail"].sent, all["hook"].sent), (sent, sent));
+        let records: Vec<_> = all["mail"].records.iter().map(|one| (one.told_at, one.is_unsure)).collect();
+        assert_eq!((records, all["hook"].records.len()), (vec![(9, true)], 0));
+        std::fs::remove_dir_all(place).unwrap();
+    }
 }

@@ -10,7 +10,7 @@ use khz_model::printable::printable;
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
 use crate::confidential::Confidential;
-use crate::core::Record;
+use crate::core::{Kept, Record};
 use crate::counts::Counts;
 use crate::digest::{Digest, Job, Pace};
 use crate::door::{Alertmanager, Door, Webhook};
@@ -255,7 +255,5 @@ fn open(
 }
 
 fn keep(memory: Arc<Memory>, name: String) -> Keep {
-    Box::new(move |records: Vec<Record>| {
-        memory.keep(&name, &records).map_err(|error| khz_ask::sentence(&error))
-    })
+    Box::new(move |kept: Kept| memory.keep(&name, &kept).map_err(|error| khz_ask::sentence(&error)))
 }

@@ -122,15 +122,20 @@ impl Run {
 
     /// How it ended, in some words: `exit code 1: no such host`.
     pub fn sentence(&self, timeout: Duration) -> String {
-        let said = self.last_words();
-        cut(match self.ended {
+        let said = if matches!(self.ended, Ended::Stopped) { String::new() } else { self.last_words() };
+        cut(format!("{}{said}", self.end(timeout)))
+    }
+
+    /// The same without what it printed: `exit code 1`.
+    pub fn end(&self, timeout: Duration) -> String {
+        match self.ended {
             Ended::Stopped => "khz ends".to_owned(),
-            Ended::Late => format!("it was killed after {} s{said}", timeout.as_secs_f64()),
+            Ended::Late => format!("it was killed after {} s", timeout.as_secs_f64()),
             Ended::By(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit code {code}{said}"),
-                (_, signal) => format!("signal {}{said}", signal.unwrap_or_default()),
+                (Some(code), _) => format!("exit code {code}"),
+                (_, signal) => format!("signal {}", signal.unwrap_or_default()),
             },
-        })
+        }
     }
 }
 

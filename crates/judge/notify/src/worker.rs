@@ -10,7 +10,7 @@ use khz_model::Nanos;
 use crate::alert::{Labels, Told};
 use crate::answer::Answer;
 use crate::confidential::Confidential;
-use crate::core::{Core, Record};
+use crate::core::{Core, Kept, Record};
 use crate::counts::Counts;
 use crate::desk::{Desk, Turn};
 use crate::door::Door;
@@ -29,7 +29,7 @@ pub struct Standing {
 }
 
 /// Where what people were told is kept. The error says why it is not.
-pub(crate) type Keep = Box<dyn Fn(Vec<Record>) -> Result<(), String> + Send + Sync>;
+pub(crate) type Keep = Box<dyn Fn(Kept) -> Result<(), String> + Send + Sync>;
 
 /// A way: its state, its thread, and its door.
 pub(crate) struct Worker<C: Core, D: Door<C::Job>> {
@@ -107,32 +107,33 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
 
     fn run(&self) {
         let mut door = held(&self.door);
-        while let Some((job, records)) = self.wait() {
+        while let Some((job, kept)) = self.wait() {
             // Before it is sent: if this process is killed now, the next one knows who may have heard of it.
-            self.keep(records);
+            self.keep(kept);
             let began = Instant::now();
             let (answer, output) = discreet(&self.common.confidential, &mut *door, &job);
             self.note(&answer, C::alerts(&job), began.elapsed(), output);
             let mut desk = held(&self.desk);
-            desk.core.done(job, &answer, Now::read());
+            let now = Now::read();
+            desk.core.done(job, &answer, now);
             self.count(&mut desk.core);
-            let records = desk.core.record();
+            let kept = desk.core.record(now);
             drop(desk);
-            self.keep(records);
+            self.keep(kept);
         }
     }
 
-    fn keep(&self, records: Option<Vec<Record>>) {
-        let Some(records) = records else { return };
+    fn keep(&self, kept: Option<Kept>) {
+        let Some(kept) = kept else { return };
         self.common.revision.fetch_add(1, Ordering::Relaxed);
-        if let Some(Err(problem)) = self.keep.as_ref().map(|keep| keep(records)) {
+        if let Some(Err(problem)) = self.keep.as_ref().map(|keep| keep(kept)) {
             // Each message is kept twice: a full disk has one line a minute.
             self.warn(&problem, &format!("what people were told is not kept: {problem}"));
         }
     }
 
     /// The next job, with what is to be kept before it goes; `None`: there is nothing to do, now or later, and no thread any more.
-    fn wait(&self) -> Option<(C::Job, Option<Vec<Record>>)> {
+    fn wait(&self) -> Option<(C::Job, Option<Kept>)> {
         let mut desk = held(&self.desk);
         loop {
             let turn = desk.turn(Now::read(), self.common.is_over.load(Ordering::Acquire));
@@ -144,7 +145,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
                 );
             }
             match turn {
-                Turn::Send(job, records) => return Some((job, records)),
+                Turn::Send(job, kept) => return Some((job, kept)),
                 Turn::Sleep(sleep) => {
                     let woken = self.bell.wait_timeout(desk, Duration::from_millis(sleep));
                     desk = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -276,19 +277,19 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
         let before = desk.due();
         records.into_iter().for_each(|record| desk.core.adopt(record, now));
         self.count(&mut desk.core);
-        let records = desk.core.record();
+        let kept = desk.core.record(now);
         self.attend(&mut desk, before);
         drop(desk);
-        self.keep(records);
+        self.keep(kept);
     }
 
     fn release(&self, is_meant: &dyn Fn(&Labels) -> bool) {
         let mut desk = held(&self.desk);
         desk.core.release(is_meant);
         self.count(&mut desk.core);
-        let records = desk.core.record();
+        let kept = desk.core.record(Now::read());
         drop(desk);
-        self.keep(records);
+        self.keep(kept);
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) struct Kept<'a> {
     pub nodes: Option<&'a BTreeSet<Arc<str>>>,
     /// Those of no node fire on for so long (ms).
     pub others: i64,
+    /// Nobody judges these nodes for a while: their alerts stay as they are, however late it is.
+    pub unjudged: Option<&'a BTreeSet<Arc<str>>>,
     /// From when to when nodes went to another hub (ms since 1970), the last time: what loses its series then goes on there.
     pub left: Option<(i64, i64)>,
 }
@@ -266,7 +268,8 @@ impl Alerts {
         }
         if let Scope::Except(sets, _) = scope {
             for (node, known) in self.nodes.iter().filter(|(node, _)| is_in(sets, node)) {
-                next.push((node.clone(), pass(known.clone(), time, times, &mut all)));
+                let is_judged = !kept.unjudged.is_some_and(|unjudged| unjudged.contains(node));
+                next.push((node.clone(), pass(known.clone(), time, times, is_judged, &mut all)));
             }
         }
         let none = (Room::default(), Room::default());
@@ -380,12 +383,19 @@ fn step(
     next
 }
 
-/// The alerts of a node that judges by itself: they stay as they are, but for those that are long over.
-fn pass(known: OfNode, time: i64, (hold, keep_firing): (i64, i64), all: &mut Vec<Stepped>) -> OfNode {
+/// The alerts of a node that judges by itself, or that nobody judges so far: they stay as they are, but for those that are long over.
+fn pass(
+    known: OfNode,
+    time: i64,
+    (hold, keep_firing): (i64, i64),
+    is_judged: bool,
+    all: &mut Vec<Stepped>,
+) -> OfNode {
     let mut next = OfNode::new();
     for (labels, mut alert) in known.into_iter().filter(|(_, alert)| !is_old(alert, time)) {
         not_ahead(&mut alert, time);
-        let is_late = |since: i64| time.saturating_sub(since).saturating_sub(keep_firing) >= LATE;
+        let is_late =
+            |since: i64| is_judged && time.saturating_sub(since).saturating_sub(keep_firing) >= LATE;
         let (alert, change) = match alert.keep_firing_since.is_some_and(is_late) {
             true => missed(alert, time, Times { hold, keep_firing, waits: false }),
             false => (alert, None),

@@ -13,7 +13,7 @@ pub(crate) use fields::{Fields, Report};
 
 use crate::finding::{Findings, Place, Severity};
 use crate::limits::{FILE_BYTES_MAX, GROUPS_MAX, INTERVAL_MIN, NAME_BYTES_MAX, QUERY_OFFSET_MAX, RULES_MAX};
-use crate::rule::{Group, RuleFile};
+use crate::rule::{Group, Rule, RuleFile};
 use crate::yaml::{self, Source, Value};
 
 const GROUP_KEYS: [&str; 6] = ["name", "interval", "query_offset", "limit", "labels", "rules"];
@@ -115,6 +115,34 @@ fn group(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Grou
     Some(Group { file, name, interval, query_offset, limit, rules, place: value.place })
 }
 
+/// Rules of two files that give the same series. Those of one file are reported when it is read.
+pub(crate) fn warn_of_same_labels(files: &[RuleFile], findings: &mut Findings) {
+    let mut seen: HashMap<_, (&Path, Place)> = HashMap::new();
+    for file in files {
+        let mut here = HashMap::new();
+        for rule in file.groups.iter().flat_map(|group| &group.rules) {
+            let key = (&*rule.name, rule.alerting().is_some(), rule.label_texts().collect::<Vec<_>>());
+            if let Some((path, place)) = seen.get(&key) {
+                let problem = same_labels(rule, &format!("{}:{place}", path.display()));
+                findings.add(Severity::Warning, &file.path, Some(rule.place), problem);
+            }
+            here.entry(key).or_insert((&*file.path, rule.place));
+        }
+        for (key, first) in here {
+            seen.entry(key).or_insert(first);
+        }
+    }
+}
+
+fn same_labels(rule: &Rule, first: &str) -> String {
+    let name = &rule.name;
+    let what = match rule.alerting() {
+        Some(_) => "people get alerts with the same labels as one alert",
+        None => "their results may mix",
+    };
+    format!("another rule of the name '{name}' has the same labels ({first}): {what}")
+}
+
 /// Two rules of a file that give the same series, as promtool reports them.
 fn report_duplicates(file: &RuleFile, report: &mut Report<'_>) {
     let mut seen = HashMap::new();
@@ -125,13 +153,11 @@ fn report_duplicates(file: &RuleFile, report: &mut Report<'_>) {
                 entry.insert(rule.place);
             }
             std::collections::hash_map::Entry::Occupied(first) => {
-                duplicates.push((rule.place, rule.name.clone(), *first.get()));
+                duplicates.push((rule, *first.get()));
             }
         }
     }
-    for (place, name, first) in duplicates {
-        let problem =
-            format!("another rule of the name '{name}' has the same labels ({first}): their results may mix");
-        report.add(Severity::Warning, Some(place), problem);
+    for (rule, first) in duplicates {
+        report.add(Severity::Warning, Some(rule.place), same_labels(rule, &first.to_string()));
     }
 }

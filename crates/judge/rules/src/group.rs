@@ -108,6 +108,8 @@ pub struct RuleReport {
 pub struct Pass {
     /// When (ms since 1970).
     pub time: i64,
+    /// The time of its queries and of its samples: `time`, less the group's `query_offset`. A pass without samples has it, too.
+    pub queried: i64,
     /// Recorded series, `ALERTS` and `ALERTS_FOR_STATE`, in the order of the rules.
     pub samples: Vec<Recorded>,
     /// Active alerts, and those that were resolved at most 15 minutes ago.
@@ -235,6 +237,11 @@ impl Evaluator {
     /// The alerts of a rule: active ones, and those that were resolved at most 15 minutes ago.
     pub fn alerts(&self, rule: usize) -> impl Iterator<Item = &Arc<Alert>> {
         self.rules.get(rule).into_iter().flat_map(|progress| progress.alerts.iter())
+    }
+
+    /// The alert of a rule with these labels, if it is active or was resolved at most 15 minutes ago.
+    pub fn alert(&self, rule: usize, labels: &LabelSet) -> Option<&Arc<Alert>> {
+        self.rules.get(rule)?.alerts.get(labels)
     }
 
     /// How many active alerts a rule may have: what its group says, and what there is room for.

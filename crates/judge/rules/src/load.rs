@@ -58,6 +58,7 @@ impl RuleSet {
             return Err(RulesError::Refused(findings));
         }
         records::warn(&set.files, &mut findings);
+        file::warn_of_same_labels(&set.files, &mut findings);
         set.warnings = findings;
         Ok(set)
     }

@@ -258,3 +258,32 @@ fn whole_numbers_have_the_bases_of_yaml_and_empty_entries_are_left_out_as_at_pro
         assert!(group(limit).is_err(), "{limit}");
     }
 }
+
+#[test]
+fn rules_of_two_files_that_give_the_same_alert_are_named() {
+    let place = std::env::temp_dir().join(format!("khz-rules-same-labels-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).unwrap();
+    let file = |name: &str, rules: &str| {
+        std::fs::write(place.join(name), format!("groups:\n- name: g\n  rules:\n{rules}")).unwrap();
+    };
+    file(
+        "a.yml",
+        "  - {alert: A, expr: a, labels: {s: x}}\n  - {alert: B, expr: a}\n  - {record: r, expr: a}\n",
+    );
+    file(
+        "b.yml",
+        "  - {alert: A, expr: b, labels: {s: x}}\n  - {alert: B, expr: b, labels: {s: x}}\n  - {record: r, expr: b}\n",
+    );
+    let set = RuleSet::load(std::slice::from_ref(&place)).unwrap();
+    let (one, two) = (place.join("a.yml"), place.join("b.yml"));
+    let (one, two) = (one.display(), two.display());
+    assert_eq!(
+        set.warnings.to_string(),
+        format!(
+            "{two}:4:5: warning: another rule of the name 'A' has the same labels ({one}:4:5): people get alerts with the same labels as one alert\n\
+             {two}:6:5: warning: another rule of the name 'r' has the same labels ({one}:6:5): their results may mix"
+        )
+    );
+    std::fs::remove_dir_all(place).unwrap();
+}

@@ -88,12 +88,13 @@ impl Actions {
 }
 
 impl khz_http::Actions for Actions {
-    fn actions(&self) -> Vec<String> {
-        self.actor.actions().iter().map(|standing| action(standing).to_string()).collect()
+    fn actions(&self, reads_outputs: bool) -> Vec<String> {
+        self.actor.actions().iter().map(|standing| action(standing, reads_outputs).to_string()).collect()
     }
 
-    fn runs(&self, after: u64, most: usize) -> Vec<(u64, String)> {
-        self.actor.runs_after(after, most).iter().map(|one| (one.id, run(one).to_string())).collect()
+    fn runs(&self, after: u64, most: usize, reads_outputs: bool) -> Vec<(u64, String)> {
+        let runs = self.actor.runs_after(after, most);
+        runs.iter().map(|one| (one.id, run(one, reads_outputs).to_string())).collect()
     }
 
     fn output(&self, run: u64) -> Option<String> {
@@ -101,7 +102,7 @@ impl khz_http::Actions for Actions {
     }
 }
 
-fn action(standing: &ActionStanding) -> Value {
+fn action(standing: &ActionStanding, reads_outputs: bool) -> Value {
     let ActionStanding { action, counts, last } = standing;
     let count = |count: &AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
     json!({
@@ -116,11 +117,12 @@ fn action(standing: &ActionStanding) -> Value {
         "held": count(&counts.held),
         "dropped": count(&counts.dropped),
         "waiting": count(&counts.waiting),
-        "last": last.as_ref().map(run),
+        "last": last.as_ref().map(|one| run(one, reads_outputs)),
     })
 }
 
-fn run(run: &Run) -> Value {
+fn run(run: &Run, reads_outputs: bool) -> Value {
+    let text = if reads_outputs { &run.text } else { run.text_for_readers() };
     json!({
         "run": run.id,
         "action": run.action,
@@ -133,7 +135,7 @@ fn run(run: &Run) -> Value {
         "attempts": run.attempts,
         "ended": run.ended.map(seconds_text),
         "outcome": run.outcome.map(khz_actions::Outcome::word),
-        "text": run.text,
+        "text": text,
         "output": run.has_output,
         "again": run.again.map(seconds_text),
     })

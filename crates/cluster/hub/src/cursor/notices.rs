@@ -12,7 +12,8 @@ const DENIED: &str =
     "has too many different subscriptions; showing the base lane: try again when other readers have gone";
 
 impl Cursor {
-    /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever
+    /// What the node answered about the rate, once; of a channel, each time that it says something else, and a refusal once on each
+    /// connection of the node. After that, a notice whenever
     /// the lane becomes slower than asked, or runs as asked again.
     pub fn take_notice(&mut self) -> Option<Notice> {
         if let Some(is_told @ false) = &mut self.denied {
@@ -23,7 +24,12 @@ impl Cursor {
         let node = self.node.lock();
         let subscription = node.subscriptions().get(number)?;
         let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
+        let connection = subscription.hang_ups();
         drop(node);
+        // A node that has come back refuses a channel again: those who wait for its rows since then hear that.
+        if self.is_of_channel() && !answer.granted && self.answered_on != connection {
+            (self.answered_on, self.has_answered) = (connection, false);
+        }
         // A node that had no memory or no place for a channel has some now, or its khz was updated.
         if answer.granted && std::mem::take(&mut self.is_refused) {
             return Some(Notice::of(self.node.name.clone(), Notice::SENDS_NOW));

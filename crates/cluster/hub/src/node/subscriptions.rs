@@ -53,6 +53,8 @@ pub(crate) struct NodeSubscription {
     readers: usize,
     /// `None` until the node has answered.
     answer: Option<Answer>,
+    /// How many connections have ended since it was made: an answer is that of one of them.
+    hang_ups: u64,
     /// The lane that serves it.
     lane: Option<u64>,
     /// Where the lane was when it began to serve.
@@ -77,6 +79,11 @@ impl NodeSubscription {
     /// What the node has answered.
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
+    }
+
+    /// A number that changes when the connection has ended that the answer was of.
+    pub fn hang_ups(&self) -> u64 {
+        self.hang_ups
     }
 
     /// The lane that serves it.
@@ -193,6 +200,7 @@ impl Subscriptions {
             terms: terms.clone(),
             readers: 1,
             answer: None,
+            hang_ups: 0,
             lane: None,
             start: None,
             is_kept,
@@ -312,6 +320,7 @@ impl Subscriptions {
     pub fn hang_up(&mut self) {
         for known in &mut self.all {
             (known.answer, known.lane) = (None, None);
+            known.hang_ups += 1;
             known.has_news();
         }
     }

@@ -305,9 +305,9 @@ fn what_cannot_be_recorded_is_refused_and_the_rest_is_recorded() {
     let writer = RecordedSeries::new(hub.cluster.clone());
     let refused = |group: &str, time| writer.append(group, time, &[]).expect_err("refused").to_string();
     let text = refused("g", BEGIN);
-    assert!(
-        text.starts_with(&format!("the group g: an evaluation at {BEGIN} ms comes after one at {BEGIN} ms"))
-    );
+    assert!(text.starts_with(&format!(
+        "the group g: its evaluation at {BEGIN} ms is not recorded: the one before was at {BEGIN} ms"
+    )));
     assert!(refused("g", -1).contains("before 1970"));
     assert!(refused("", BEGIN).contains("1 to 4096 bytes"));
 }

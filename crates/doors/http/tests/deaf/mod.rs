@@ -199,11 +199,11 @@ pub fn standing(alerts: usize) -> Standing {
 struct ManyRuns;
 
 impl Actions for ManyRuns {
-    fn actions(&self) -> Vec<String> {
+    fn actions(&self, _: bool) -> Vec<String> {
         vec![format!("\"{}\"", "a".repeat(1_000)); 32]
     }
 
-    fn runs(&self, after: u64, most: usize) -> Vec<(u64, String)> {
+    fn runs(&self, after: u64, most: usize, _: bool) -> Vec<(u64, String)> {
         (after + 1..=1_024).take(most).map(|run| (run, format!("\"{}\"", "r".repeat(1_000)))).collect()
     }
 

@@ -208,6 +208,12 @@ fn a_step_of_one_node_leaves_the_alerts_of_others_and_a_step_of_the_hub_those_of
         ["n1 firing None", "n2 firing None"],
         "the node says when it is over"
     );
+    let unjudged = Kept { unjudged: Some(&judging), ..Kept::default() };
+    assert_eq!(
+        step(vec![found("n2", "a")], 81_000, Scope::Except(&[&judging], unjudged)),
+        ["n1 firing None", "n2 firing None"],
+        "while nobody judges the node, nobody says that it is over"
+    );
     assert_eq!(
         step(vec![found("n2", "a")], 81_000, Scope::Except(&[&judging], Kept::default())),
         ["n1 inactive Some(Resolved)", "n2 firing None"],
@@ -233,7 +239,7 @@ fn alerts_of_nodes_that_have_just_gone_go_on_and_those_of_no_node_for_a_time() {
         };
         all.iter().map(word).collect()
     };
-    let kept = Kept { nodes: Some(&gone), others: 10_000, left: None };
+    let kept = Kept { nodes: Some(&gone), others: 10_000, ..Kept::default() };
     step(&["n1", "n2", ""], 0, 0, Kept::default());
     let keeps = ["\"\" firing KeepsFiring", "\"n1\" firing KeepsFiring", "\"n2\" inactive Resolved"];
     assert_eq!(step(&[], 1_000, 0, kept), keeps);
@@ -256,7 +262,7 @@ fn an_alert_that_is_over_here_since_its_nodes_have_gone_to_another_hub_has_not_e
         let found = || vec![Found { labels: labels.clone(), annotations: Arc::from([]), value: 1.0 }];
         let most = Most { of_group: None, of_hub: HUB_ALERTS_MAX };
         let mut step = |found, time, others| {
-            let scope = Scope::Except(&[], Kept { nodes: None, others, left });
+            let scope = Scope::Except(&[], Kept { others, left, ..Kept::default() });
             alerts.step(found, time, (0, 0), most, scope).unwrap();
             let alert = alerts.get(&labels).unwrap();
             (alert.last_end(), alert.ended_before)

@@ -53,7 +53,7 @@ impl Passing {
 impl Evaluator {
     /// Begins a pass at a time (ms since 1970).
     pub fn begin(&self, time: i64) -> Passing {
-        let pass = Pass { time, ..Pass::default() };
+        let pass = Pass { time, queried: self.queried(time), ..Pass::default() };
         Passing { pass, above: Memory::default(), rules: self.group.rules.len(), takes: self.takes }
     }
 
@@ -76,7 +76,7 @@ impl Evaluator {
     pub fn asking(&self, passing: &Passing, share: &Arc<Share>) -> Option<Asking> {
         let number = passing.next_rule()?;
         let (group, settings, share) = (self.group.clone(), self.settings.clone(), share.clone());
-        let (time, at) = (passing.pass.time, self.queried(passing.pass.time));
+        let (time, at) = (passing.pass.time, passing.pass.queried);
         Some(Asking { group, settings, number, time, at, share, room: self.room_of(number) })
     }
 
@@ -90,7 +90,7 @@ impl Evaluator {
         }
         let group = self.group.clone();
         let rule = &group.rules[number];
-        let at = self.queried(passing.pass.time);
+        let at = passing.pass.queried;
         let given = gave.and_then(|gave| match (gave, rule.alerting()) {
             (Gave::Alerts(found), Some(alerting)) => {
                 let untouched = [share.untouched(), now.untouched()].concat();
@@ -146,7 +146,7 @@ impl Evaluator {
     /// Ends a pass: series of rules that are not there any more end, too.
     pub fn finish(&mut self, passing: Passing) -> Pass {
         let Passing { mut pass, mut above, takes, .. } = passing;
-        let at = self.queried(pass.time);
+        let at = pass.queried;
         for labels in std::mem::take(&mut self.ended) {
             if above.add(&labels, at, stale()) {
                 pass.samples.push(Recorded { labels, time: at, value: stale() });
@@ -174,8 +174,8 @@ impl Evaluator {
         });
     }
 
-    /// The time of the queries of a pass.
-    fn queried(&self, time: i64) -> i64 {
+    /// The time of the queries and of the samples of a pass (ms since 1970).
+    pub fn queried(&self, time: i64) -> i64 {
         time.saturating_sub(self.group.query_offset.unwrap_or(self.settings.query_offset))
     }
 }

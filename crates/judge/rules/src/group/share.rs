@@ -67,7 +67,7 @@ impl Share {
             (false, false) => GONE_KEPT,
             (false, true) => 0,
         };
-        Kept { nodes: Some(&self.gone), others, left }
+        Kept { nodes: Some(&self.gone), others, unjudged: Some(&self.settling), left }
     }
 
     /// True if there is nothing to evaluate.

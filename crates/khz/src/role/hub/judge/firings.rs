@@ -2,6 +2,7 @@
 //! Before a hub decides, it waits for what the others know of the same moment. It asks nobody, and gets the time as an argument.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use khz_notify::{Alert, Labels, ToldLine};
@@ -129,9 +130,12 @@ pub(super) struct Firings {
     revision: u64,
 }
 
-/// The end of a firing.
+/// The end of a firing. It is kept when it was decided whose it is, since the judge mentions it for a quarter of an hour: what was asked
+/// for at the first time need not be asked for again.
 #[derive(Debug)]
 struct Ending {
+    /// When it ended (ms since 1970).
+    ended: Option<i64>,
     seen: Instant,
     /// Another hub is about to tell people of it.
     yields: bool,
@@ -222,7 +226,16 @@ impl Firings {
             // Each is decided again.
             self.ends.clear();
         }
-        let ending = self.ends.entry(key).or_insert(Ending { seen: now, yields: false, elsewhere: None });
+        let (ended, yields, elsewhere) = (alert.ends_at, false, None);
+        let new = Ending { ended, seen: now, yields, elsewhere };
+        let ending = match self.ends.entry(key) {
+            Entry::Occupied(known) if known.get().ended == ended => known.into_mut(),
+            Entry::Occupied(mut other) => {
+                other.insert(new);
+                other.into_mut()
+            }
+            Entry::Vacant(none) => none.insert(new),
+        };
         if !is_known {
             ending.listen(said);
         }
@@ -291,11 +304,9 @@ impl Firings {
         }
     }
 
-    /// An alert is over.
+    /// An alert is over, and it was decided whose that is.
     pub fn end(&mut self, alert: &Alert) {
-        let key = number(&alert.labels);
-        self.all.remove(&key);
-        self.ends.remove(&key);
+        self.all.remove(&number(&alert.labels));
         self.disown(&alert.labels);
     }
 
@@ -377,6 +388,28 @@ mod tests {
             }
             assert_eq!(whose(&mut Firings::default(), 10, "a", (-1, Some(Some(9)))), Whose::Other);
         }
+    }
+
+    #[test]
+    fn an_end_that_is_mentioned_again_need_not_wait_again_for_the_other_hub() {
+        let (mut firings, begin) = (Firings::default(), Instant::now() + Duration::from_secs(100));
+        let over = |ends_at| Alert { ends_at: Some(ends_at), ..alert(10) };
+        let mut whose = |alert: &Alert, now: u64, asked: u64| {
+            let (now, asked) = (begin + Duration::from_secs(now), begin + Duration::from_secs(asked));
+            let whose = firings.whose_end(alert, "b", &[nothing_said(asked)], now);
+            if whose == Whose::Ours {
+                firings.end(alert);
+            }
+            whose
+        };
+        assert_eq!(whose(&over(20), 0, 0), Whose::Unknown);
+        assert_eq!(whose(&over(20), 3, 2), Whose::Ours);
+        for second in (5..900).step_by(5) {
+            assert_eq!(whose(&over(20), second, second - 1), Whose::Ours);
+        }
+        // It fired and ended again between two evaluations: that is another end.
+        assert_eq!(whose(&over(21), 900, 899), Whose::Unknown);
+        assert_eq!(whose(&over(21), 903, 902), Whose::Ours);
     }
 
     #[test]

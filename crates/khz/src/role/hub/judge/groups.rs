@@ -17,8 +17,9 @@ use khz_rules::{
 
 use super::asked::Asked;
 use super::numbers::Numbers;
-use super::passed::{Complaint, Passed, bounded, for_people, name_of, texts};
+use super::passed::{Complaint, Passed, bounded, name_of, texts};
 use super::peers::{PeerWord, is_same};
+use super::same_labels::SameLabels;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
 use super::without_rule::WithoutRule;
@@ -52,6 +53,8 @@ pub(super) struct Groups {
     pub has_changed: bool,
     /// Alerts of rules that are not there any more.
     pub without_rule: WithoutRule,
+    /// Alerts that several rules give.
+    pub same_labels: SameLabels,
 }
 
 pub(super) struct Judged {
@@ -163,7 +166,9 @@ impl Groups {
         let (running, counts, size) = Default::default();
         let schedule = Schedule::new([], now);
         let has_changed = true;
-        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed, without_rule };
+        let same_labels = SameLabels::default();
+        let mut groups =
+            Groups { settings, all, schedule, running, counts, size, has_changed, without_rule, same_labels };
         let known: HashSet<_> = set.groups().map(|group| (&*group.file, &*group.name)).collect();
         let left = left.into_iter().filter(|group| !known.contains(&(&*group.file, &*group.name)));
         groups.move_alerts(left, &|group| !saved.contains_key(&(&*group.file, &*group.name)), now);
@@ -203,6 +208,7 @@ impl Groups {
     /// Counts everything again: there are other groups.
     fn sum(&mut self, now: i64) {
         self.running.clear();
+        self.same_labels = SameLabels::of(self.all.iter().map(|judged| judged.evaluator.group()));
         let due = self.all.iter().enumerate().map(|(number, judged)| (judged.due, number));
         self.schedule = Schedule::new(due, now);
         (self.counts, self.size) = Default::default();
@@ -238,6 +244,7 @@ impl Groups {
     /// Alerts lose their rules: these, and those that groups have left over.
     fn part(&mut self, mut gone: Vec<GoneAlert>) {
         gone.extend(self.all.iter_mut().flat_map(|judged| judged.evaluator.take_gone()));
+        self.same_labels.forget(gone.iter().map(|one| &one.alert.labels));
         let firing = self.all.iter().flat_map(|judged| judged.evaluator.firing());
         self.without_rule.add(gone, firing);
     }
@@ -263,6 +270,7 @@ impl Groups {
         for judged in old.into_values() {
             // An evaluation without samples ends all series of its group.
             let time = judged.evaluator.last().unwrap_or(now).saturating_add(1).max(now);
+            let time = judged.evaluator.queried(time);
             if let Err(error) = recorded.append(&name_of(judged.evaluator.group()), time, &[]) {
                 tracing::debug!("a group of rules has gone: {error}");
             }
@@ -328,6 +336,7 @@ impl Groups {
     /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved. With `only_active`, those that were
     /// resolved before stay: the other hub may not have heard of that.
     pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) {
+        self.same_labels.forget_nodes(nodes);
         for number in 0..self.all.len() {
             let is_changed = self.with(number, |judged| {
                 let is_changed = judged.evaluator.release(nodes, only_active);
@@ -463,7 +472,7 @@ impl Groups {
     }
 
     /// The alerts of these nodes that fire, and those that are resolved, as people get them.
-    pub fn alerts_of(&self, nodes: &BTreeSet<Arc<str>>) -> Vec<khz_notify::Alert> {
+    pub fn alerts_of(&mut self, nodes: &BTreeSet<Arc<str>>) -> Vec<khz_notify::Alert> {
         self.alerts_for_people(
             |_| true,
             |alert| alert.fired_at.is_some() && nodes.contains(alert.labels.get(NODE_LABEL)),
@@ -471,7 +480,7 @@ impl Groups {
     }
 
     /// Alerts of no node that ended before this hub was started: people may not have heard so.
-    pub fn restored_ends(&self) -> Vec<khz_notify::Alert> {
+    pub fn restored_ends(&mut self) -> Vec<khz_notify::Alert> {
         self.alerts_for_people(
             |judged| judged.evaluator.is_restored(),
             |alert| {
@@ -484,7 +493,7 @@ impl Groups {
 
     /// Alerts of some groups, as people get them.
     fn alerts_for_people(
-        &self,
+        &mut self,
         is_of_group: impl Fn(&Judged) -> bool,
         is_meant: impl Fn(&Alert) -> bool,
     ) -> Vec<khz_notify::Alert> {
@@ -492,10 +501,10 @@ impl Groups {
         for judged in self.all.iter().filter(|judged| is_of_group(judged)) {
             for (number, rule) in judged.evaluator.group().rules.iter().enumerate() {
                 let meant = judged.evaluator.alerts(number).filter(|alert| is_meant(alert));
-                all.extend(meant.map(|alert| for_people(alert, &rule.expr, self.external_url())));
+                all.extend(meant.map(|alert| (alert.clone(), rule.expr.clone())));
             }
         }
-        all
+        all.iter().map(|(alert, expr)| self.one_alert(alert, expr)).collect()
     }
 
     /// Nothing is judged for a while: the rows of nodes are on their way. What was due meanwhile is skipped.

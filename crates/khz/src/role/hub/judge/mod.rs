@@ -17,6 +17,7 @@ mod passed;
 mod peer_file;
 mod peers;
 mod pulse;
+mod same_labels;
 mod schedule;
 mod scoring;
 mod sharing;

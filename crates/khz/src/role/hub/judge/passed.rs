@@ -149,7 +149,9 @@ impl Passed {
         if !self.is_whole {
             return;
         }
-        let time = self.pass.samples.first().map_or(self.pass.time, |sample| sample.time);
+        // Also of a pass that gave nothing: at the time of the pass itself it would stand before the next samples, which are of an earlier
+        // time in a group with a `query_offset`.
+        let time = self.pass.queried;
         let samples: Vec<(LabelSet, f64)> =
             self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
         match recorded.append(&self.name, time, &samples) {
@@ -229,6 +231,38 @@ mod tests {
         let long = "ü".repeat(LOGGED_ERROR_BYTES_MAX);
         let cut = bounded(&long);
         assert!(cut.len() < LOGGED_ERROR_BYTES_MAX + 32 && cut.ends_with("... (2048 bytes)"), "{cut}");
+    }
+
+    #[test]
+    fn samples_that_are_older_than_their_pass_are_recorded_also_after_passes_without_any() {
+        const BEGIN: i64 = 1_700_000_000_000;
+        let rules = "groups: [{name: g, query_offset: 10s, rules: [{record: r, expr: a}]}]";
+        let set = khz_rules::RuleSet::parse(std::path::Path::new("a.yml"), rules.as_bytes()).unwrap();
+        let group = set.groups().next().unwrap().clone();
+        let settings = khz_hub::Settings {
+            name: "hub".into(),
+            history: khz_model::ByteSize(0),
+            rate_max: khz_model::Rate::from_hz(1_000).unwrap(),
+        };
+        let recorded = RecordedSeries::new(khz_hub::Cluster::new(settings, [7; 16]));
+        let mut evaluator = khz_rules::Evaluator::new(group.clone(), Arc::default());
+        let engine = khz_promql::Engine::new(khz_promql::Limits::default());
+        let numbers = Numbers::default();
+        // Its series is there in every second of these passes: an episode may be as short as a pass.
+        for number in 0..8_i64 {
+            let time = BEGIN + 5_000 * number;
+            let mut source = khz_rules::Memory::default();
+            if number % 2 == 1 {
+                let labels = LabelSet::new([("__name__", "a"), ("x", "1")]);
+                source.add(&labels, time - 10_000, 1.0);
+            }
+            let pass = evaluator.evaluate(&engine, &source, time, &mut || Duration::ZERO);
+            assert_eq!((pass.time, pass.queried), (time, time - 10_000));
+            let (name, group) = (name_of(&group), group.clone());
+            let passed = Passed { number: 0, name, group, pass, is_whole: true };
+            passed.record(&recorded, &numbers, &mut Complaint::default());
+        }
+        assert_eq!(numbers.refused.load(Ordering::Relaxed), 0);
     }
 
     #[test]

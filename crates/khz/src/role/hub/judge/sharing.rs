@@ -312,8 +312,7 @@ impl Sharing {
         adopted.extend(self.follow(&moves.arrived, &words, groups, moment));
         let count: usize = adopted.iter().map(|passed| passed.pass.alerts.len()).sum();
         numbers.adopted.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
-        let alerts = adopted.iter().flat_map(|passed| passed.alerts(groups.external_url()));
-        let alerts: Vec<Alert> = alerts.collect();
+        let alerts: Vec<Alert> = adopted.iter().flat_map(|passed| groups.alerts(passed)).collect();
         outside.acted(&alerts);
         self.supersede(&alerts);
         self.arrive(&moves.arrived, &words, groups, outside, at);

@@ -102,7 +102,7 @@ impl Work {
             }
             self.look_if_nodes_are_lost();
             self.source.note_lost_hubs();
-            self.aftermath.of_ends_before(&self.groups);
+            self.aftermath.of_ends_before(&mut self.groups);
             self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
                 let share = share(&self.source);
@@ -318,7 +318,7 @@ impl Aftermath {
             groups.log(passed);
             groups.record(passed, &self.recorded, &self.numbers);
             groups.show_one(passed.number, &self.board);
-            self.tell(|| passed.alerts(groups.external_url()));
+            self.tell_pass(passed, groups);
         }
         groups.count(&self.numbers);
         self.say();
@@ -331,7 +331,7 @@ impl Aftermath {
     }
 
     /// What ended just before this hub was started again is told before anything new: once.
-    fn of_ends_before(&mut self, groups: &Groups) {
+    fn of_ends_before(&mut self, groups: &mut Groups) {
         if !std::mem::replace(&mut self.has_told_ends, true) {
             self.tell(|| groups.restored_ends());
         }
@@ -375,9 +375,24 @@ impl Aftermath {
         }
     }
 
+    /// Tells people of the alerts of a pass, and those who act.
+    fn tell_pass(&mut self, passed: &Passed, groups: &mut Groups) {
+        if self.sharing.is_some() {
+            return self.tell(|| groups.alerts(passed));
+        }
+        if self.has_audience() {
+            self.audience.tell(&groups.alerts(passed));
+            self.audience.act(&groups.alerts_to_act(passed));
+        }
+    }
+
+    fn has_audience(&self) -> bool {
+        self.audience.notifier.is_some() || self.audience.actions.is_some()
+    }
+
     fn tell(&mut self, alerts: impl FnOnce() -> Vec<Alert>) {
         let audience = &self.audience;
-        if audience.notifier.is_none() && audience.actions.is_none() {
+        if !self.has_audience() {
             return;
         }
         let alerts = alerts();

@@ -63,7 +63,7 @@ impl Sharing {
         &mut self,
         arrived: &[(Arc<str>, usize)],
         words: &[Option<Arc<PeerWord>>],
-        groups: &Groups,
+        groups: &mut Groups,
         outside: &dyn Outside,
         at: Instant,
     ) {

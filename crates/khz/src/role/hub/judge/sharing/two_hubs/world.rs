@@ -485,7 +485,8 @@ impl World {
                 let adopted = running.look(nodes, listener, moment);
                 running.keep(name, file, listener, now);
                 for passed in &adopted {
-                    running.sharing.tell_at(passed.alerts(""), listener, moment);
+                    let alerts = running.groups.alerts(passed);
+                    running.sharing.tell_at(alerts, listener, moment);
                 }
                 if is_first {
                     let ends = running.groups.restored_ends();
@@ -529,7 +530,8 @@ impl World {
                 let seen = is_seen.then_some((first + group, flap.of.is_node()));
                 let passed = running.pass(group, seen, gone_nodes.clone(), now);
                 running.keep(name, file, listener, now);
-                running.sharing.tell_at(passed.alerts(""), listener, moment);
+                let alerts = running.groups.alerts(&passed);
+                running.sharing.tell_at(alerts, listener, moment);
                 running.keep(name, file, listener, now);
             }
         }

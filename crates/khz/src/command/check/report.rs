@@ -247,6 +247,6 @@ mod tests {
     #[test]
     fn long_lists_wrap() {
         assert_eq!(paragraph("x:", &["aaa", "bbb", "ccc"], 11), "x:\n  aaa, bbb,\n  ccc\n");
-        assert_eq!(paragraph("x:", &["much_too_long", "b"], 8), "x:\n  much_too_long,\n  b\n");
+        assert_eq!(paragraph("x:", &["much_too_long", "b"], 8), "x:\n  much_t\n  oo_lon\n  g, b\n");
     }
 }

@@ -47,7 +47,12 @@ impl FileSystems {
             Err(errno) => return Ok(Err(errno)),
         };
         let mounts = list.visible(root);
-        let mut text = format!("* left_out={}\n", mounts.len().saturating_sub(MOUNTS_MAX)).into_bytes();
+        let left_out = mounts.len().saturating_sub(MOUNTS_MAX);
+        if left_out > 0 {
+            // Without their number, which may change all the time.
+            course.note_of_all(format!("more than {MOUNTS_MAX} are mounted, and the others are not asked"));
+        }
+        let mut text = format!("* left_out={left_out}\n").into_bytes();
         for mount in mounts.iter().take(MOUNTS_MAX) {
             let end = match course.begin_apart(mount.place)?.0 {
                 Turn::Take => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rustix::process::{Signal, getpgrp};
-use rustix::termios::tcgetpgrp;
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::show::outcome::Failure;
@@ -125,10 +125,11 @@ fn is_ignored(status: &str, signal: Signal) -> bool {
     bits >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// True if what is typed at the terminal goes to this process and its programs.
+/// True if Ctrl-C at the terminal comes as a signal to this process and its programs. Where a program takes each key itself, it does not.
 pub fn is_in_front() -> bool {
-    let terminal = std::fs::File::open("/dev/tty").ok();
-    terminal.and_then(|terminal| tcgetpgrp(&terminal).ok()) == Some(getpgrp())
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    let makes_signals = tcgetattr(&terminal).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ISIG));
+    makes_signals && tcgetpgrp(&terminal).ok() == Some(getpgrp())
 }
 
 /// Calls `then` at each of the first `most` signals. The next one ends the program at once.

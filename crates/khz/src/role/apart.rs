@@ -108,7 +108,9 @@ fn in_second() -> std::io::Result<u8> {
         }
     };
     signals::count_signals(u32::MAX, pass).map_err(std::io::Error::other)?;
-    let mut command = Command::new("/proc/self/exe");
+    // By its name, which lists of processes show. A program that was replaced meanwhile is still there under the other.
+    let own_path = std::env::current_exe().ok().filter(|path| path.is_file());
+    let mut command = Command::new(own_path.unwrap_or_else(|| "/proc/self/exe".into()));
     command.args(words).env(VARIABLE, format!("{own}:{}", says.as_raw_fd()));
     let mut second = command.spawn()?;
     drop(says);

@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -17,7 +16,7 @@ use khz_parse::mountinfo::mounts;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
-use super::signals::{self, is_in_front};
+use super::signals::{self, exit_code, is_in_front};
 use crate::show::outcome::Failure;
 
 /// For the second process: the number of the first one, and the pipe that says how the second one ended: "4711:5".
@@ -126,7 +125,7 @@ fn in_second() -> std::io::Result<u8> {
             let _ = hears.recv_timeout(END_MAX);
             code
         }
-        Ok(Told::Ended(status)) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)) as u8,
+        Ok(Told::Ended(status)) => exit_code(status),
         Err(_) => 1,
     };
     Ok(code)

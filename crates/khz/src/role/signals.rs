@@ -1,5 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: how a process learns that it has to end.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -123,6 +125,11 @@ fn is_ignored(status: &str, signal: Signal) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let bits = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
     bits >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// The exit code of a program that has ended, as a shell says it: 128 and the signal, if a signal ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)) as u8
 }
 
 /// True if Ctrl-C at the terminal comes as a signal to this process and its programs. Where a program takes each key itself, it does not.

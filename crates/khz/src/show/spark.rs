@@ -1,5 +1,5 @@
 //! The last values of a series as a row of small bars, one character each. The lowest value is the lowest bar: a row shows
-//! the form, and the number beside it the size. Keeps no time: whoever adds values decides how often.
+//! the form, and the number beside it the size. Keeps no time: the caller that adds values decides how often.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ impl Spark {
         self.push(value);
     }
 
-    /// A row of at most so many bars, the newest value at its right end.
+    /// A row of at most this many bars, the newest value at its right end.
     pub fn bars(&self, most: usize, has_unicode: bool) -> String {
         let shown = || self.0.iter().skip(self.0.len().saturating_sub(most));
         let known = || shown().copied().flatten();

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::process::{Running, code, err, khz, out, run};
 
-/// `khz` on a terminal of so many columns, with these variables.
+/// `khz` on a terminal with this many columns, with these variables.
 fn on_terminal(like: &Command, columns: usize, variables: &[(&str, &str)], words: &str) -> Output {
     let mut command = Command::new("script");
     for (name, value) in like.get_envs() {

@@ -75,7 +75,7 @@ fn offered(words: &[String], program: clap::Command) -> Vec<String> {
     let Ok(found) = complete(&mut program, words, index, folder.as_deref()) else { return Vec::new() };
     let mut found: Vec<String> =
         found.iter().filter_map(|one| one.get_value().to_str().map(str::to_owned)).collect();
-    // Whoever wants a flag types its first dash.
+    // A user who wants a flag types its first dash.
     let is_flag = |word: &String| word.starts_with('-');
     if !is_flag(last) && found.iter().any(|word| !is_flag(word)) {
         found.retain(|word| !is_flag(word));

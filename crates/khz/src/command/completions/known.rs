@@ -14,7 +14,7 @@ use crate::role::gatherer;
 
 /// People wait for Tab no longer.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// Instances of a metric come from so many nodes, if no node is named: those of all nodes of a large cluster would take too long.
+/// Instances of a metric come from this many nodes, if no node is named: those of all nodes of a large cluster would take too long.
 const NODES_ASKED: usize = 4;
 
 /// Whom to ask, and until when.

@@ -58,7 +58,7 @@ impl Typed {
         Typed { words, quote, kept }
     }
 
-    /// What bash is to put in the place of the last word, so that it means `word` to it; `None`: that cannot be written.
+    /// What bash is to put instead of the last word, so that it means `word` to it; `None`: that cannot be written.
     pub fn reply(&self, word: &str) -> Option<String> {
         let rest = word.strip_prefix(self.kept.as_str())?;
         if rest.chars().any(char::is_control) {

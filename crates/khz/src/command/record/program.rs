@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::group::Group;
-use crate::role::signals::is_in_front;
+use crate::role::signals::{exit_code, is_in_front};
 use crate::show::outcome::Failure;
 
 /// There is no such program; `env`, `nice` and shells end so, too.
@@ -120,7 +120,6 @@ impl Way {
 
 /// Waits for the program, which may outlive its recording, and returns its exit code.
 pub fn end_of(child: &mut Option<Child>, is_recorded: bool, passed: &Passed) -> Option<u8> {
-    use std::os::unix::process::ExitStatusExt;
     let child = child.as_mut()?;
     if matches!(child.try_wait(), Ok(None)) {
         let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
@@ -129,8 +128,7 @@ pub fn end_of(child: &mut Option<Child>, is_recorded: bool, passed: &Passed) -> 
     let status = child.wait().ok();
     passed.to_nobody();
     let status = status?;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Some(code as u8)
+    Some(exit_code(status))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::show::quantities::{of_span, of_whole_span};
 
 /// Columns of a name; a longer one is cut.
 const NAME_WIDTH: u16 = 16;
-/// A tile: a name, and a number behind it.
+/// A tile: a name, and a number after it.
 const TILE_NAME_MIN: u16 = 6;
 const TILE_NUMBER: u16 = 7;
 /// A shorter chart says nothing.

@@ -194,16 +194,12 @@ struct Lane {
 
 impl Lane {
     fn choose(&mut self, patterns: &[Pattern], all: &[Series]) {
-        let is_chosen = |series: &Series| {
-            patterns.iter().any(|pattern| {
-                pattern.matches_node(self.node.as_str())
-                    && pattern.matches_series(&series.metric.name, series.instance.as_ref())
-            })
-        };
+        let of_node = |pattern: &&Pattern| pattern.matches_node(self.node.as_str());
+        let patterns: Vec<Pattern> = patterns.iter().filter(of_node).cloned().collect();
         let chosen: Vec<(usize, Series)> = all
             .iter()
             .enumerate()
-            .filter(|(_, series)| is_chosen(series))
+            .filter(|(_, series)| series.is_selected(&patterns))
             .map(|(slot, series)| (slot, series.clone()))
             .collect();
         self.slots = chosen.iter().map(|(slot, _)| *slot).collect();

@@ -112,7 +112,7 @@ impl Page {
         Page { time, rate, lost: 0, away, entries, trends, bar }
     }
 
-    /// The last values of a series as at most so many bars.
+    /// The last values of a series as at most this many bars.
     pub fn bars(&self, series: &str, most: usize, has_unicode: bool) -> String {
         self.trends.get(series).map(|trend| trend.bars(most, has_unicode)).unwrap_or_default()
     }

@@ -4,7 +4,7 @@
 
 use khz_model::Unit;
 
-use crate::entry::{Entry, gauge};
+use crate::entry::{Entry, gauge, info};
 use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
 use crate::survey::{SURVEY_PERIOD, parse};
 
@@ -64,6 +64,13 @@ static PER_MOUNT: &[Entry] = &[
     )
     .at_most(1)
     .exposed("node_filesystem_device_error", &[]),
+    info(
+        "fs.mount",
+        "major, minor",
+        "node_filesystem_mount_info",
+        "Device number of the file system, as stat(1) and /proc/self/mountinfo show it.",
+    )
+    .every(SURVEY_PERIOD),
 ];
 
 #[cfg(test)]
@@ -73,7 +80,7 @@ mod tests {
 
     const TEXT: &str = "\
 * left_out=0
-mountpoint / device=/dev/sda1 fstype=ext4 read_only=0 error=0 size=1000 free=500 available=400 files=64 files_free=60
+mountpoint / device=/dev/sda1 fstype=ext4 read_only=0 :major=8 :minor=1 error=0 size=1000 free=500 available=400 files=64 files_free=60
 mountpoint /mnt/a\\040b device=server:/x\\075y fstype=nfs4 read_only=1 error=0 size=9000 free=10 available=10 files=- files_free=-
 ";
 
@@ -95,12 +102,24 @@ mountpoint /mnt/a\\040b device=server:/x\\075y fstype=nfs4 read_only=1 error=0 s
     fn mounts_have_their_device_and_type_as_labels() {
         let mut parser = read(TEXT);
         assert_eq!(parser.faults(), []);
-        assert_eq!(parser.values(), [0, 1000, 500, 400, 64, 60, 0, 0, 9000, 10, 10, 0, 0, 1, 0]);
+        let numbers: Vec<u64> = parser.values().to_vec();
+        assert_eq!(
+            [&numbers[..8], &numbers[9..16]].concat(),
+            [0, 1000, 500, 400, 64, 60, 0, 0, 9000, 10, 10, 0, 0, 1, 0]
+        );
         assert_eq!(get(&parser, "fs.available", ROOT), Reading::Present(400));
         assert_eq!(get(&parser, "fs.read_only", SHARED), Reading::Present(1));
         assert_eq!(get(&parser, "fs.files", SHARED), Reading::Absent(Absence::NoField), "unknown is never 0");
         assert_eq!(parser.advance_with(TEXT.replace("free=500", "free=499").as_bytes()), Outcome::InPlace);
         assert_eq!(get(&parser, "fs.free", ROOT), Reading::Present(499));
+    }
+
+    #[test]
+    fn a_mount_has_its_device_number_and_one_of_which_it_is_unknown_has_none() {
+        let parser = read(TEXT);
+        let root = get(&parser, "fs.mount", ROOT);
+        assert_eq!(root.labels().unwrap().to_string(), "major=8,minor=1");
+        assert!(matches!(get(&parser, "fs.mount", SHARED), Reading::Absent(_)));
     }
 
     #[test]

@@ -77,6 +77,12 @@ pub enum GivenError {
         /// Its beginning.
         name: String,
     },
+    /// The name begins with a colon. Prometheus could have it; programs of before that read khz's rows refuse all that comes with it.
+    #[error("{name}: khz has no names that begin with ':'")]
+    Colon {
+        /// Its beginning.
+        name: String,
+    },
     /// The labels are none that a series may have.
     #[error("{name}: {error}")]
     Labels {
@@ -90,10 +96,14 @@ pub enum GivenError {
 /// The name of a family in khz: small letters, digits and `_` after [`PREFIX`].
 ///
 /// # Errors
-/// It is too long.
+/// It is too long, or begins with a colon.
 pub fn metric_name(name: &str) -> Result<String, GivenError> {
+    let begin = || name[..name.floor_char_boundary(64)].to_owned();
     if PREFIX.len() + name.len() > METRIC_NAME_MAX {
-        return Err(GivenError::Name { name: name[..name.floor_char_boundary(64)].to_owned() });
+        return Err(GivenError::Name { name: begin() });
+    }
+    if name.starts_with(':') {
+        return Err(GivenError::Colon { name: begin() });
     }
     let mut given = String::from(PREFIX);
     given.extend(name.chars().map(|c| if c == ':' { '_' } else { c.to_ascii_lowercase() }));

@@ -99,6 +99,8 @@ impl ControlGroups {
         for id in state.groups.iter().filter_map(|group| group.named.claim()) {
             *claims.entry(id).or_default() += 1;
         }
+        // A path is the group's own, whatever others would be called.
+        let paths: HashSet<&str> = state.groups.iter().map(|group| &*group.path).collect();
         for group in &state.groups {
             let folder = open(
                 top.join(&group.folder),
@@ -111,7 +113,9 @@ impl ControlGroups {
             let is_disputed = group.named.claim().is_some_and(|id| claims.get(id).is_some_and(|n| *n > 1));
             // Two containers may have one name while the old one ends.
             let names = [&group.named.name, &group.named.by_id, &group.path];
-            let is_free = |name: &&&String| !is_disputed && !name.is_empty() && !told.contains(**name);
+            let is_free = |name: &&&String| {
+                !is_disputed && !name.is_empty() && !told.contains(**name) && !paths.contains(name.as_str())
+            };
             let name = names.iter().find(is_free).copied().unwrap_or(&group.path);
             told.insert(name);
             self.line(&folder, group, name, &mut text, &mut room);

@@ -1,7 +1,7 @@
 //! Asks each mounted file system for its sizes, with statvfs(2). A file server that is gone blocks the thread: each is a
 //! step of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::Answer;
 use super::course::{Abandoned, Course};
 use super::threads::Turn;
 
-/// The most file systems that are asked: each costs a system call every ten seconds, and seven slots. A node of a
+/// The most file systems that are asked: each costs a system call every ten seconds, and eight slots. A node of a
 /// cluster has some ten; one with hundreds of containers has a mount for each of them.
 pub const MOUNTS_MAX: usize = 256;
 
@@ -29,7 +29,8 @@ pub(super) fn is_live(root: &Path) -> bool {
         || statfs(root.join("proc")).is_ok_and(|found| found.f_type as u64 == libc::PROC_SUPER_MAGIC as u64)
 }
 
-/// What each file system said last, by its place: the end of its line.
+/// What each file system said last: the end of its line. The key is what the list says of the mount ([`identity`]), so that what another
+/// file system said at the same place is nobody's.
 #[derive(Default)]
 pub(super) struct FileSystems(Mutex<HashMap<Vec<u8>, Vec<u8>>>);
 
@@ -52,7 +53,7 @@ impl FileSystems {
             // Without their number, which may change all the time.
             course.note_of_all(format!("more than {MOUNTS_MAX} are mounted, and the others are not asked"));
         }
-        let mut text = format!("* left_out={left_out}\n").into_bytes();
+        let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         for mount in mounts.iter().take(MOUNTS_MAX) {
             let end = match course.begin_apart(mount.place)?.0 {
                 Turn::Take => {
@@ -61,21 +62,33 @@ impl FileSystems {
                         course.note_refused(&below(root, mount.place), errno);
                     }
                     let end = end_of_line(sizes.map_err(|_| UNREADABLE));
-                    self.kept().insert(mount.place.to_owned(), end.clone());
+                    self.kept().insert(identity(mount), end.clone());
                     end
                 }
                 Turn::Leave => end_of_line(Err(STUCK)),
-                Turn::Keep(_) => match self.kept().get(mount.place) {
+                Turn::Keep(_) => match self.kept().get(&identity(mount)) {
                     Some(end) => end.clone(),
                     // It has never answered, and may yet.
                     None => continue,
                 },
             };
-            begin_line(&mut text, mount, list.is_read_only(mount));
-            text.extend(end);
+            let mut line = Vec::new();
+            begin_line(&mut line, mount, list.is_read_only(mount));
+            line.extend(end);
+            lines.push((identity(mount), line));
         }
         course.close()?;
-        self.kept().retain(|place, _| mounts.iter().any(|mount| mount.place == place));
+        // A place may have been another file system's when it was asked than when the list was read.
+        let after = match Mounts::read(root) {
+            Ok(after) => after,
+            Err(errno) => return Ok(Err(errno)),
+        };
+        let mut text = format!("* left_out={left_out}\n").into_bytes();
+        let stayed = list.that_stayed(&after, root);
+        let is_same =
+            |(who, _): &&(Vec<u8>, Vec<u8>)| stayed.as_ref().is_none_or(|stayed| stayed.contains(who));
+        lines.iter().filter(is_same).for_each(|(_, line)| text.extend(line));
+        self.kept().retain(|who, _| lines.iter().filter(is_same).any(|(other, _)| other == who));
         Ok(Ok(text))
     }
 
@@ -93,6 +106,16 @@ fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
         escape(&unescaped(word), text);
     }
     text.extend(format!(" read_only={}", u8::from(is_read_only)).bytes());
+    let mut number = mount.number.splitn(2, |&byte| byte == b':');
+    for (begin, word) in [" :major=", " :minor="].into_iter().zip(&mut number) {
+        text.extend(begin.bytes());
+        escape(word, text);
+    }
+}
+
+/// What the list says of a mount, in one word: where another one takes its place, this differs.
+fn identity(mount: &Mount<'_>) -> Vec<u8> {
+    [mount.place, mount.number, mount.root, mount.fs_type, mount.device].join(&b' ')
 }
 
 /// FUSE answers all users but the one who has mounted it with zeros, unless it was mounted with `allow_other`. No file system has blocks
@@ -159,6 +182,12 @@ impl Mounts {
         chosen
     }
 
+    /// Which mounts are in a later list as they are in this one; `None`: all of them.
+    fn that_stayed(&self, after: &Mounts, root: &Path) -> Option<HashSet<Vec<u8>>> {
+        let is_same = self.list == after.list && self.own == after.own;
+        (!is_same).then(|| after.visible(root).iter().map(identity).collect())
+    }
+
     /// True if nothing can be written. In a service's own list many mounts are read-only that are not on the host
     /// (`ProtectSystem=strict`), so that only what the file system itself says counts.
     fn is_read_only(&self, mount: &Mount<'_>) -> bool {
@@ -187,5 +216,28 @@ mod tests {
             StatVfs { f_bsize: 0, f_frsize: 0, f_blocks: 0, f_namemax: 0, ..statvfs("/proc").unwrap() };
         assert!(known(of_proc).is_ok(), "it is empty, and has blocks of some size");
         assert_eq!(known(zeros).map(|_| ()), Err(Errno::ACCESS));
+    }
+
+    #[test]
+    fn of_a_place_that_got_another_file_system_meanwhile_nothing_is_said() {
+        let line = |id, number, place, device| format!("{id} 1 {number} / {place} rw - tmpfs {device} rw\n");
+        let list = |lines: &[String]| Mounts { list: lines.concat().into_bytes(), own: None };
+        let (a, b) = (line(20, "0:30", "/a", "small"), line(21, "0:31", "/b", "small"));
+        let before = list(&[a.clone(), b.clone()]);
+        let stayed = |after: &[String]| {
+            let found = before.that_stayed(&list(after), Path::new("/"))?;
+            let mut found: Vec<String> =
+                found.iter().map(|who| String::from_utf8_lossy(who).into_owned()).collect();
+            found.retain(|who| before.visible(Path::new("/")).iter().any(|m| identity(m) == who.as_bytes()));
+            found.sort();
+            Some(found)
+        };
+        assert_eq!(stayed(&[a.clone(), b.clone()]), None, "nothing has changed");
+        // The numbers are given again at once.
+        let other = line(21, "0:31", "/b", "big");
+        assert_eq!(stayed(&[a.clone(), other.clone()]), Some(vec!["/a 0:30 / tmpfs small".to_owned()]));
+        assert_eq!(stayed(std::slice::from_ref(&b)), Some(vec!["/b 0:31 / tmpfs small".to_owned()]));
+        // One above it.
+        assert_eq!(stayed(&[a, b, other]), Some(vec!["/a 0:30 / tmpfs small".to_owned()]));
     }
 }

@@ -33,6 +33,12 @@ impl Root {
         }
     }
 
+    /// A group, and those above it.
+    fn group_with_parents(&self, path: &str) {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        ends.for_each(|end| self.group(&path[..end]));
+    }
+
     fn survey(&self) -> Groups {
         Groups(Looks::at(&self.0, Subject::ControlGroups))
     }
@@ -173,6 +179,26 @@ fn of_two_groups_that_claim_one_container_neither_has_its_name() {
     let mut names = ["docker".to_owned(), other, "foo".into(), planted, "system.slice".into(), scope];
     names.sort();
     assert_eq!(root.survey().names(), names);
+}
+
+#[test]
+fn what_a_group_would_be_called_may_be_the_path_of_another() {
+    let root = Root::new("paths");
+    let uid = "aaaaaaaa-1234-1234-1234-123456789abc";
+    let slice = format!("kubepods.slice/kubepods-pod{}.slice", uid.replace('-', "_"));
+    let job = "system.slice/slurmstepd.scope/job_7";
+    let scope = format!("docker-{}.scope", "2".repeat(64));
+    for group in [&slice, job, &scope] {
+        root.group_with_parents(group);
+    }
+    for name in [&format!("pod/{uid}"), "slurm/job_7", "docker/222222222222"] {
+        assert!(root.survey().names().iter().any(|known| known == name), "{name}");
+        root.group_with_parents(name);
+    }
+    let names = root.survey().names();
+    for path in [&slice, job, &scope, &format!("pod/{uid}"), "slurm/job_7", "docker/222222222222"] {
+        assert_eq!(names.iter().filter(|name| name == &path).count(), 1, "{path} in {names:?}");
+    }
 }
 
 #[test]

@@ -173,3 +173,40 @@ fn each_file_that_is_left_out_is_named_with_its_reason() {
     let problem = problem_now().unwrap_or_default();
     assert!(problem.ends_with("; and 2 more"), "{problem}");
 }
+
+/// What a lane cannot say to a hub would take all later series of the node with it.
+#[test]
+fn each_series_of_a_file_that_is_taken_can_be_said_in_a_schema() {
+    const LETTERS: [&str; 5] = [":", "_", "a", "Z", "0"];
+    const VALUES: [&str; 8] = ["", "x", ":", "a\\nb", "\\\"", "\\\\", "\u{202e}", "\u{1}é"];
+    let root = MadeUp::new("text-files-schema");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    let (mut taken, mut refused) = (0, 0);
+    let mut check = |text: String| {
+        root.write(&file("a.prom"), &text);
+        let parser = looks.parse(&FILE);
+        let (mut encoder, mut decoder, mut bytes) =
+            (khz_block::SchemaEncoder::new(), khz_block::SchemaDecoder::new(), Vec::new());
+        for series in parser.schema().series() {
+            encoder.append(series, &mut bytes).unwrap_or_else(|error| panic!("{text}: {series}: {error}"));
+        }
+        decoder.feed(&bytes).unwrap_or_else(|error| panic!("{text}: {error}"));
+        match present(&looks).iter().any(|(name, _)| name.starts_with("text.")) {
+            true => taken += 1,
+            false => refused += 1,
+        }
+    };
+    for first in LETTERS {
+        check(format!("{first} 1\n"));
+        for second in LETTERS {
+            check(format!("{first}{second} 1\n"));
+            check(format!("{first}{second}:{first} 1\n"));
+            check(format!("x{{{first}{second}=\"1\"}} 1\n"));
+        }
+    }
+    for value in VALUES {
+        check(format!("x{{a=\"{value}\"}} 1\n"));
+        check(format!("# HELP x {value}\n# TYPE x counter\nx{{b=\"{value}\",c=\"{value}{value}\"}} 1\n"));
+    }
+    assert!(taken > 50 && refused > 20, "{taken} taken, {refused} refused");
+}

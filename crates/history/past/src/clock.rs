@@ -210,15 +210,23 @@ impl Clocks {
         clock.pass(sink, true)
     }
 
-    /// Ends the series of nodes that are silent.
-    pub fn finish(&mut self, history: &mut History<'_>, sink: &mut dyn Sink) -> Result<(), QueryError> {
+    /// Ends the series of nodes that are silent. One that is not known any more is not down: it was forgotten, and has no samples after
+    /// its last rows.
+    pub fn finish(
+        &mut self,
+        history: &mut History<'_>,
+        is_known: impl Fn(&NodeName) -> bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
         for (node, clock) in &mut self.nodes {
             if let Some(first) = clock.pace.doubts(self.end.saturating_add(1), None) {
                 clock.pace.learn(&history.of_node(node, first)?);
                 clock.assume_pace(self.end.saturating_add(1), None);
             }
-            if let Some(end) = clock.pace.silent_by(self.end.saturating_add(1)) {
-                clock.silent(end, self.end + 1, sink)?;
+            match clock.pace.silent_by(self.end.saturating_add(1)) {
+                Some(end) if is_known(node) => clock.silent(end, self.end + 1, sink)?,
+                Some(end) => clock.series.iter_mut().for_each(|(_, _, samples)| samples.end(end)),
+                None => {}
             }
             clock.pass(sink, true)?;
         }

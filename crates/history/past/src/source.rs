@@ -1,5 +1,6 @@
 //! Where PromQL gets the samples of nodes: it asks for a range, and passes on what comes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use khz_model::{
@@ -113,12 +114,12 @@ impl PastSource {
     /// before.
     fn away(
         &self,
+        mut roster: Vec<(NodeName, Option<Nanos>)>,
         clocks: &Clocks,
         earlier: &Earlier<'_>,
         history: &mut History<'_>,
         matchers: &[Matcher],
     ) -> Result<Vec<Away>, QueryError> {
-        let mut roster = self.known.roster.nodes(self.known.now);
         let instance = matchers.iter().filter(|matcher| matcher.name == exposed::INSTANCE);
         roster.retain(|(node, _)| instance.clone().all(|matcher| matcher.matches(node.as_str())));
         let is_away = |since: &Option<Nanos>| since.is_some_and(|since| since <= earlier.end());
@@ -291,9 +292,14 @@ impl PastSource {
             let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
             clocks.rows((node, &times, bucket.is_some()), || earlier.of(node), &mut history, sink, begin)
         })?;
-        clocks.finish(&mut history, sink)?;
-        if chosen.derived.contains(&Derived::Up) {
-            for Away { node, since, period } in self.away(&clocks, &earlier, &mut history, matchers)? {
+        let is_up_wanted = chosen.derived.contains(&Derived::Up);
+        let roster = if is_up_wanted { self.known.roster.nodes(self.known.now) } else { Vec::new() };
+        let known: HashSet<&NodeName> = roster.iter().map(|(node, _)| node).collect();
+        clocks.finish(&mut history, |node| known.contains(node), sink)?;
+        if is_up_wanted {
+            for Away { node, since, period } in
+                self.away(roster, &clocks, &earlier, &mut history, matchers)?
+            {
                 let since = since.max(wanted.after.saturating_add(1));
                 clocks.down(&node, (since, period), sink, |sink| begin(&node, &[Derived::Up], sink))?;
             }

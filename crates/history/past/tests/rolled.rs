@@ -175,7 +175,7 @@ fn known() -> Known {
         metrics: metrics().into_iter().map(Arc::new).collect(),
         job: "node".into(),
         now: Nanos(BEGIN + (HOURS + 1) * HOUR),
-        roster: Roster::Listed(Vec::new()),
+        roster: Roster::Listed(["n0", "n1"].map(|node| (NodeName::new(node).unwrap(), None)).into()),
         owners: Vec::new(),
     }
 }

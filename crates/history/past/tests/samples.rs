@@ -755,6 +755,18 @@ fn a_node_with_one_row_is_down_when_the_hub_says_so() {
 }
 
 #[test]
+fn a_node_that_was_forgotten_is_not_down() {
+    let rows = [each_second(1_000, 3_000, 1), each_second(40_000, 42_000, 1)].concat();
+    let (source, _) = source(vec![(node("forgotten"), series(&load(), None), rows)], 90_500);
+    let all = samples(&source, 90_000, &[(NAME, "=", "up"), ("instance", "=", "forgotten")]);
+    let up = &all["up{instance=forgotten,job=node}"];
+    let rows_and_gap =
+        format!("1000:1 2000:1 3000:1 {} 40000:1 41000:1 42000:1", zeros(8_000, 39_999, 1_000));
+    let after = up.strip_prefix(&rows_and_gap).unwrap_or_else(|| panic!("{up}"));
+    assert!(!after.contains(":0") && after.split_whitespace().count() == 1, "one mark of the end: {after}");
+}
+
+#[test]
 fn a_node_is_up_while_its_rows_come_and_its_clock_is_a_series() {
     let mut rows = each_second(1_000, 3_000, 1);
     rows.push((70_000, Reading::Present(1)));

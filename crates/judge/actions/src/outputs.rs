@@ -74,7 +74,7 @@ impl Outputs {
     pub fn read(&self, run: u64) -> Option<String> {
         let file = std::fs::File::open(self.path(run)).ok()?;
         let mut bytes = Vec::new();
-        // A screen's version of the bytes may be longer than they were.
+        // With the line that says how much is left out; older versions kept what takes up to four times as much.
         file.take(4 * OUTPUT_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }

@@ -258,6 +258,9 @@ fn stop(child: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
+/// A byte of an output takes at most this many in its text.
+const GROWTH_MAX: usize = 8;
+
 /// The last bytes of an output.
 struct Tail {
     bytes: VecDeque<u8>,
@@ -273,12 +276,18 @@ impl Tail {
         self.left_out += beyond as u64;
     }
 
+    /// What a screen can show of it, of at most as many bytes: bytes that are no characters take more room there.
     fn text(&self) -> String {
         let (one, two) = self.bytes.as_slices();
-        let text = String::from_utf8_lossy(&[one, two].concat()).into_owned();
-        let text = printable_lines(&text);
-        match self.left_out {
-            0 => text.into_owned(),
+        let bytes = [one, two].concat();
+        let shown = |from: usize| printable_lines(&String::from_utf8_lossy(&bytes[from..])).into_owned();
+        let (mut from, mut text) = (0, shown(0));
+        while text.len() > self.max {
+            from += ((text.len() - self.max) / GROWTH_MAX).max(1);
+            text = shown(from);
+        }
+        match self.left_out + from as u64 {
+            0 => text,
             left_out => format!("({left_out} bytes before this were left out)\n{text}"),
         }
     }

@@ -208,7 +208,9 @@ impl Groups {
     /// Counts everything again: there are other groups.
     fn sum(&mut self, now: i64) {
         self.running.clear();
-        self.same_labels = SameLabels::of(self.all.iter().map(|judged| judged.evaluator.group()));
+        let rules = SameLabels::of(self.all.iter().map(|judged| judged.evaluator.group()));
+        let before = std::mem::replace(&mut self.same_labels, rules);
+        self.go_on_with(before);
         let due = self.all.iter().enumerate().map(|(number, judged)| (judged.due, number));
         self.schedule = Schedule::new(due, now);
         (self.counts, self.size) = Default::default();

@@ -70,6 +70,21 @@ impl SameLabels {
 }
 
 impl Groups {
+    /// Goes on with what was remembered for the rules of before: of alerts that a rule of now still gives, and of no others.
+    pub fn go_on_with(&mut self, before: SameLabels) {
+        let groups = || self.all.iter().map(|judged| &judged.evaluator);
+        let fires = |labels: &LabelSet| {
+            groups().any(|evaluator| {
+                let rules = evaluator.group().rules.iter().enumerate();
+                let of_name = rules.filter(|(_, rule)| &*rule.name == labels.get(ALERT_NAME));
+                let mut alerts = of_name.filter_map(|(rule, _)| evaluator.alert(rule, labels));
+                alerts.any(|alert| alert.state == AlertState::Firing)
+            })
+        };
+        let begun = before.begun.into_iter().filter(|(labels, _)| fires(labels)).collect();
+        self.same_labels.begun = begun;
+    }
+
     /// The alerts of a pass that fire or were resolved, as people get them.
     pub fn alerts(&mut self, passed: &Passed) -> Vec<khz_notify::Alert> {
         let fired = passed.pass.alerts.iter().filter(|one| one.alert.fired_at.is_some());
@@ -99,7 +114,7 @@ impl Groups {
         let firing = firing.min_by_key(|(alert, rule)| (alert.fired_at, *rule));
         let over = || all.iter().max_by_key(|(alert, rule)| (alert.resolved_at, std::cmp::Reverse(*rule)));
         let Some((shown, rule)) = firing.or_else(over) else {
-            return for_people(alert, expr, self.external_url());
+            return self.of_one_rule(alert, expr);
         };
         let mut begun = since(Begun::of(shown), &all);
         let known = &mut self.same_labels.begun;
@@ -119,6 +134,24 @@ impl Groups {
             starts_at: begun.fired_at,
             fired_here_at: begun.here_at,
             // An end under one rule, while the alert fired under another, was no end.
+            ended_before: one.ended_before.filter(|end| *end < begun.fired_at),
+            ..one
+        }
+    }
+
+    /// An alert that one rule gives now: it began under another one if that is gone since.
+    fn of_one_rule(&mut self, alert: &Alert, expr: &str) -> khz_notify::Alert {
+        let begun = &mut self.same_labels.begun;
+        let known = match alert.state {
+            AlertState::Firing => begun.get(&alert.labels).copied(),
+            _ => begun.remove(&alert.labels),
+        };
+        let one = for_people(alert, expr, self.external_url());
+        let Some(known) = known else { return one };
+        let begun = Begun::of(alert).and(known);
+        khz_notify::Alert {
+            starts_at: begun.fired_at,
+            fired_here_at: begun.here_at,
             ended_before: one.ended_before.filter(|end| *end < begun.fired_at),
             ..one
         }
@@ -228,5 +261,25 @@ groups:
         assert_eq!(ends(&mut groups, 10, &["a", "b"]), [None, None]);
         assert_eq!(ends(&mut groups, 20, &["a"]), [None]);
         assert_eq!(ends(&mut groups, 30, &[]), [Some(30), Some(20)]);
+    }
+
+    #[test]
+    fn an_alert_goes_on_under_the_one_rule_that_is_left_and_begins_anew_where_none_was() {
+        let mut groups = groups();
+        assert_eq!(heard(&mut groups, 0, 10, &["a"])[0], (10, None));
+        assert_eq!(heard(&mut groups, 1, 20, &["c"]), [(10, None)]);
+        // As after a reload without the first group's rules.
+        let before = std::mem::take(&mut groups.same_labels);
+        groups.go_on_with(before);
+        assert_eq!(heard(&mut groups, 1, 30, &["c"]), [(10, None)]);
+        assert_eq!(heard(&mut groups, 1, 40, &[]), [(10, Some(40))]);
+        assert_eq!(heard(&mut groups, 1, 50, &["c"]), [(50, None)]);
+        // It ended, and then rules came again.
+        heard(&mut groups, 0, 60, &["a"]);
+        heard(&mut groups, 0, 70, &[]);
+        heard(&mut groups, 1, 80, &[]);
+        let before = std::mem::take(&mut groups.same_labels);
+        groups.go_on_with(before);
+        assert_eq!(heard(&mut groups, 1, 90, &["c"]), [(90, None)]);
     }
 }

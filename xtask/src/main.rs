@@ -1,6 +1,7 @@
 //! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
+mod casts;
 mod constants;
 #[cfg(test)]
 mod documents;
@@ -57,6 +58,7 @@ Commands:
                     in the code, and docs/files.md and docs/constants.md from the sources (`files`: only these two)
   screenshot        draws docs/screenshot.png from the running page
   moving-picture    draws docs/demo.webp from a running `khz demo`
+  casts             records sessions in a terminal as docs/casts/NAME.cast, beside a running `khz demo` (three minutes)
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
 
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         }
         ["screenshot"] => test::screenshot(),
         ["moving-picture"] => test::moving_picture(),
+        ["casts"] => casts::record(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {
             print!("{HELP}");

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -14,7 +15,9 @@ use std::time::Duration;
 
 use khz_parse::mountinfo::mounts;
 use rustix::io::{FdFlags, fcntl_setfd};
+
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::signals::{self, exit_code, is_in_front};
 use crate::show::outcome::Failure;
@@ -107,6 +110,7 @@ fn in_second() -> std::io::Result<u8> {
         }
     };
     signals::count_signals(u32::MAX, pass).map_err(std::io::Error::other)?;
+    let terminal = Terminal::now();
     // By its name, which lists of processes show. A program that was replaced meanwhile is still there under the other.
     let own_path = std::env::current_exe().ok().filter(|path| path.is_file());
     let mut command = Command::new(own_path.unwrap_or_else(|| "/proc/self/exe".into()));
@@ -125,10 +129,43 @@ fn in_second() -> std::io::Result<u8> {
             let _ = hears.recv_timeout(END_MAX);
             code
         }
-        Ok(Told::Ended(status)) => exit_code(status),
+        Ok(Told::Ended(status)) => {
+            // It could not give the terminal back itself.
+            if let (Some(terminal), Some(_)) = (terminal, status.signal()) {
+                terminal.give_back();
+            }
+            exit_code(status)
+        }
         Err(_) => 1,
     };
     Ok(code)
+}
+
+/// The terminal as it was before the second process began.
+struct Terminal {
+    file: File,
+    modes: Termios,
+}
+
+/// No mouse, the first screen, the cursor: what programs that fill a terminal change.
+const FIRST_SCREEN: &[u8] = b"\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1049l\x1b[?25h";
+
+impl Terminal {
+    /// `None`: there is none.
+    fn now() -> Option<Self> {
+        let file = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        let modes = tcgetattr(&file).ok()?;
+        Some(Terminal { file, modes })
+    }
+
+    /// Gives it back, if it is not as it was.
+    fn give_back(mut self) {
+        let is_taken = tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes != self.modes.local_modes);
+        if is_taken {
+            let _ = tcsetattr(&self.file, OptionalActions::Now, &self.modes);
+            let _ = self.file.write_all(FIRST_SCREEN);
+        }
+    }
 }
 
 fn tell_done(mut said: impl Read, told: &Sender<Told>) {

@@ -75,7 +75,7 @@ pub fn count_signals(most: u32, then: impl Fn(Signal) + Send + 'static) -> Resul
 /// What a signal means for a program that fills a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalSignal {
-    /// It has to end: SIGINT, SIGTERM, SIGHUP.
+    /// It has to end: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2.
     End,
     /// It has to give the terminal back and stop: SIGTSTP.
     Stop,
@@ -91,6 +91,8 @@ pub fn on_terminal_signals(then: impl Fn(TerminalSignal) + Send + 'static) -> Re
         runtime.block_on(async {
             let ends = (numbered(Signal::INT), numbered(Signal::TERM), numbered(Signal::HUP));
             let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = ends else { return };
+            let others = (numbered(Signal::QUIT), numbered(Signal::USR1), numbered(Signal::USR2));
+            let (Ok(mut quit), Ok(mut user1), Ok(mut user2)) = others else { return };
             let (Ok(mut stop), Ok(mut go_on)) = (numbered(Signal::TSTP), numbered(Signal::CONT)) else {
                 return;
             };
@@ -100,6 +102,9 @@ pub fn on_terminal_signals(then: impl Fn(TerminalSignal) + Send + 'static) -> Re
                     _ = interrupt.recv() => TerminalSignal::End,
                     _ = terminate.recv() => TerminalSignal::End,
                     _ = hangup.recv() => TerminalSignal::End,
+                    _ = quit.recv() => TerminalSignal::End,
+                    _ = user1.recv() => TerminalSignal::End,
+                    _ = user2.recv() => TerminalSignal::End,
                     _ = stop.recv() => TerminalSignal::Stop,
                     _ = go_on.recv() => TerminalSignal::Continue,
                 };

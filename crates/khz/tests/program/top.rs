@@ -89,6 +89,39 @@ fn a_cluster_is_searched_sorted_and_opened() {
 }
 
 #[test]
+fn the_mouse_sorts_chooses_and_opens() {
+    let hub = Demo::start();
+    let Some(tmux) = top((100, 30), &[], &["--server", &hub.url]) else { return };
+    tmux.shows(&["20 nodes, 0 not up", "by ODD", "node20"]);
+    // As a terminal reports it (SGR): the button, the column and the line from 1, pressed and let go.
+    let press = |button: u8, column: usize, line: usize| {
+        tmux.keys(&["-l", &format!("\x1b[<{button};{column};{line}M\x1b[<{button};{column};{line}m")]);
+    };
+    let place = |word: &str| {
+        let screen = tmux.screen();
+        let found = screen.lines().enumerate().find_map(|(line, text)| Some((line, text.find(word)?)));
+        let (line, at) = found.unwrap_or_else(|| panic!("no {word} in\n{screen}"));
+        (at + 1, line + 1)
+    };
+    let (column, line) = place("NODE");
+    press(0, column, line);
+    tmux.shows(&["by NODE"]);
+    let (column, line) = place("node04");
+    press(0, column, line);
+    // The wheel goes on from there.
+    press(65, column, line);
+    tmux.keys(&["Enter"]);
+    tmux.shows(&["node05 ", "live 10Hz", "PROCESSES"]);
+    tmux.keys(&["Escape"]);
+    tmux.shows(&["20 nodes", "by NODE"]);
+    press(0, column, line);
+    press(0, column, line);
+    tmux.shows(&["node04 ", "live 10Hz", "PROCESSES"]);
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+}
+
+#[test]
 fn a_khz_that_goes_is_waited_for() {
     let listen = free_port();
     let begin = || Running::of(khz(&["--listen", &listen, "--node", "n1"]));
@@ -103,10 +136,31 @@ fn a_khz_that_goes_is_waited_for() {
     assert_eq!(tmux.ended(), "0");
 }
 
+/// A picture of now, not of the rows from before, which come first.
+#[test]
+fn one_picture_is_of_the_present_however_long_the_khz_has_been_running() {
+    let n1 = Running::start(&[]);
+    std::thread::sleep(Duration::from_secs(8));
+    for rate in ["1", "10"] {
+        let begun = khz_model::calendar::Civil::of(now()).to_string();
+        let words = ["top", "--once", "--size", "100x24", "--rate", rate, "--server", &n1.url];
+        let picture = out(&run(&words));
+        let heading = picture.lines().next().unwrap_or_default();
+        let shown = heading.split_once(' ').map_or("", |(_, rest)| rest);
+        assert!(shown.len() > begun.len() && *shown >= *begun, "{begun}:\n{picture}");
+        assert!(!heading.contains("load –"), "{picture}");
+    }
+}
+
+fn now() -> khz_model::Nanos {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    khz_model::Nanos(since.as_nanos() as u64)
+}
+
 #[test]
 fn signals_give_the_terminal_back() {
     let n1 = Running::start(&[]);
-    for signal in ["TERM", "HUP", "INT"] {
+    for signal in ["TERM", "HUP", "INT", "QUIT", "USR1"] {
         let Some(tmux) = top((80, 24), &[], &["--server", &n1.url]) else { return };
         tmux.shows(&["live"]);
         assert!(tmux.is_filled());

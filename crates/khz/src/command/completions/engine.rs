@@ -92,7 +92,7 @@ fn with_values(program: clap::Command, known: &Known) -> clap::Command {
         let known = for_args.clone();
         match names.first().map(|name| name.as_str()) {
             Some("PATTERN") => arg.add(completer(move |word| series::patterns(&known, word))),
-            Some("NODES") => arg.add(completer(move |word| series::nodes(&known, word))),
+            Some("NODES" | "NODES|FILE") => arg.add(completer(move |word| series::nodes(&known, word))),
             _ => arg,
         }
     });

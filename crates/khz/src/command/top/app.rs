@@ -4,6 +4,8 @@
 mod acts;
 mod steps;
 
+use std::collections::HashSet;
+
 use khz_ask::Piece;
 use khz_model::fold::fold;
 use khz_model::{Nanos, Rate};
@@ -295,6 +297,13 @@ impl App {
     /// The server says what state a node has.
     pub fn state(&mut self, node: &str, state: &str, since: Option<Nanos>) {
         self.world.state(node, state, since);
+    }
+
+    /// These are all nodes that there are: others were forgotten, unless a row has come just now.
+    pub fn leave_out_all_but(&mut self, known: &HashSet<&str>) {
+        let just_now = self.world.time().unwrap_or_default().since(MINUTE);
+        self.world
+            .retain(|name, node| known.contains(name) || node.time().is_some_and(|time| time > just_now));
     }
 
     /// Rows cannot come at this rate: they are asked for at the next lower one. False where there is none.

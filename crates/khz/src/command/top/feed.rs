@@ -97,6 +97,7 @@ impl Feeds {
             start("rows", move || {
                 if feed == 0 {
                     backfill(&reader, &wanted, &interest.patterns, &out);
+                    out.send(Event::Filled { generation: out.generation });
                 }
                 follow(&reader, &interest, feed, &out);
             })?;
@@ -126,7 +127,9 @@ fn backfill(reader: &Reader, wanted: &Wanted, patterns: &[Pattern], out: &Out) {
         Wanted { node: None, .. } => {
             let nodes = reader.target.known_nodes(&reader.plan).map_or(usize::MAX, |nodes| nodes.len());
             let rows = BACKFILL_READINGS_MAX / nodes.saturating_mul(patterns.len() * 2).max(1);
-            (Nanos::from_secs(120), rows.min(120))
+            // A shorter time of a large cluster, and not every second row of a longer one: charts would have gaps.
+            let rows = rows.min(120);
+            (Nanos::from_secs(rows as u64), rows)
         }
     };
     if rows == 0 {

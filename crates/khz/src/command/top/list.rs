@@ -23,23 +23,13 @@ pub struct Column {
 /// All columns after the name. The first of them is how odd a node is.
 pub const COLUMNS: [Column; 8] = [
     Column { title: "ODD", width: 14, number: |_| None, curve: "cpu" },
-    Column { title: "CPU", width: 5, number: |node| node.measures().cpu(), curve: "cpu" },
-    Column { title: "MEM", width: 5, number: |node| node.measures().memory(), curve: "memory" },
-    Column { title: "LOAD", width: 7, number: |node| node.measures().number("load.1m"), curve: "load" },
-    Column {
-        title: "IO",
-        width: 5,
-        number: |node| node.measures().pressure("io", "some"),
-        curve: "pressure.io",
-    },
-    Column { title: "DISK", width: 5, number: |node| node.measures().disk(), curve: "disk" },
-    Column { title: "NET", width: 11, number: |node| node.measures().traffic(), curve: "traffic" },
-    Column {
-        title: "WAIT",
-        width: 5,
-        number: |node| node.measures().pressure("cpu", "some"),
-        curve: "pressure.cpu",
-    },
+    Column { title: "CPU", width: 5, number: |node| node.summary().cpu, curve: "cpu" },
+    Column { title: "MEM", width: 5, number: |node| node.summary().memory, curve: "memory" },
+    Column { title: "LOAD", width: 7, number: |node| node.summary().load, curve: "load" },
+    Column { title: "IO", width: 5, number: |node| node.summary().io_pressure, curve: "pressure.io" },
+    Column { title: "DISK", width: 5, number: |node| node.summary().disk, curve: "disk" },
+    Column { title: "NET", width: 11, number: |node| node.summary().traffic, curve: "traffic" },
+    Column { title: "WAIT", width: 5, number: |node| node.summary().cpu_pressure, curve: "pressure.cpu" },
 ];
 
 /// The list.

@@ -11,7 +11,7 @@ use super::numbers::{bytes, count, percent};
 use super::pen::{Pen, columns, lines};
 use crate::show::quantities::{of_span, of_whole_span};
 
-/// Columns of a name; a longer one is cut.
+/// Columns of a name at least, where longer ones do not need more.
 const NAME_WIDTH: u16 = 16;
 /// A tile: a name, and a number after it.
 const TILE_NAME_MIN: u16 = 6;
@@ -56,9 +56,25 @@ pub fn first(place: usize, room: usize) -> usize {
     place.saturating_sub(room.saturating_sub(1))
 }
 
-/// The place of each column that fits, and what is left for a chart.
-pub fn places(width: u16) -> (Vec<(usize, u16, u16)>, u16) {
-    let mut left = NAME_WIDTH.min(width);
+/// As wide as the longest name needs, up to a third of the screen.
+fn name_width(all: &[Line<'_>], width: u16) -> u16 {
+    let longest = all.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    u16::try_from(longest).unwrap_or(u16::MAX).clamp(NAME_WIDTH, (width / 3).max(NAME_WIDTH)).min(width)
+}
+
+/// A name in this room: names are told apart by their ends.
+pub fn short_name(pen: &Pen<'_>, name: &str, room: usize) -> String {
+    let length = name.chars().count();
+    if length <= room {
+        return name.to_owned();
+    }
+    let cut = if pen.look.unicode { '…' } else { '~' };
+    std::iter::once(cut).chain(name.chars().skip(length + 1 - room.max(1))).collect()
+}
+
+/// The place of each column that fits after the names, and what is left for a chart.
+fn places(names: u16, width: u16) -> (Vec<(usize, u16, u16)>, u16) {
+    let mut left = names;
     let mut places = Vec::new();
     // The numbers first; how odd a node is stands before them where there is room.
     for (number, column) in COLUMNS.iter().enumerate() {
@@ -72,7 +88,8 @@ pub fn places(width: u16) -> (Vec<(usize, u16, u16)>, u16) {
 }
 
 fn table(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rect) {
-    let (fitting, used) = places(area.width);
+    let names = name_width(all, area.width);
+    let (fitting, used) = places(names, area.width);
     let heading = lines(area, 0, 1);
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let style =
@@ -97,9 +114,10 @@ fn table(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rec
         if at == place {
             pen.text(row, (0, 0), &" ".repeat(row.width.into()), style);
         }
-        let name = columns(row, 0, NAME_WIDTH);
+        let name = columns(row, 0, names);
         let style = if line.node.is_away() { style.patch(pen.look.alarm()) } else { style };
-        pen.text(name, (0, 0), line.name, style);
+        let shown = short_name(pen, line.name, names.into());
+        pen.text(name, (0, 0), &shown, style);
         cells(app, line, &fitting, pen, row, style);
         if chart.width >= CHART_WIDTH_MIN && !line.node.is_away() {
             let chart = Rect { y: row.y, height: 1, ..chart };
@@ -195,10 +213,7 @@ fn tiles(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rec
             style = style.patch(pen.look.chosen());
         }
         let width = u16::try_from(text.chars().count()).unwrap_or(0);
-        // Names are told apart by their ends.
-        let room = usize::from(tile.width.saturating_sub(width + 1));
-        let skipped = line.name.chars().count().saturating_sub(room);
-        let name: String = line.name.chars().skip(skipped).collect();
+        let name = short_name(pen, line.name, usize::from(tile.width.saturating_sub(width + 1)));
         pen.text(tile, (0, 0), &name, style);
         pen.right(tile, (tile.width, 0), &text, style);
     }
@@ -226,7 +241,7 @@ pub fn clicked(app: &App, area: Rect, x: u16, y: u16) -> Option<Clicked> {
         return (at < all.len()).then_some(Clicked::Line(at));
     }
     if y == 0 {
-        let (fitting, _) = places(area.width);
+        let (fitting, _) = places(name_width(&all, area.width), area.width);
         let hit = fitting.iter().find(|(_, left, width)| (*left..=left + width).contains(&x));
         return Some(Clicked::Heading(hit.map_or(0, |(number, ..)| number + 1)));
     }

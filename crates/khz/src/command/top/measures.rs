@@ -14,6 +14,27 @@ const BUSY: [&str; 6] = ["user", "nice", "system", "irq", "softirq", "steal"];
 #[derive(Clone, Copy)]
 pub struct Measures<'a>(pub &'a [Option<Table>]);
 
+/// The numbers of a node that a list shows and compares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// The share of the processors that work.
+    pub cpu: Option<f64>,
+    /// The share of the memory that programs could not get.
+    pub memory: Option<f64>,
+    /// Tasks that ran or wanted to, mean of a minute.
+    pub load: Option<f64>,
+    /// The share of the time in which tasks waited for disks.
+    pub io_pressure: Option<f64>,
+    /// The share of the time in which tasks waited for memory.
+    pub memory_pressure: Option<f64>,
+    /// The share of the time in which tasks waited for a processor.
+    pub cpu_pressure: Option<f64>,
+    /// The share of the time in which the busiest disk did something.
+    pub disk: Option<f64>,
+    /// Bytes a second over all interfaces but the loopback.
+    pub traffic: Option<f64>,
+}
+
 /// One disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
@@ -58,6 +79,20 @@ pub struct Process {
 }
 
 impl<'a> Measures<'a> {
+    /// What a list shows.
+    pub fn summary(self) -> Summary {
+        Summary {
+            cpu: self.cpu(),
+            memory: self.memory(),
+            load: self.number("load.1m"),
+            io_pressure: self.pressure("io", "some"),
+            memory_pressure: self.pressure("memory", "some"),
+            cpu_pressure: self.pressure("cpu", "some"),
+            disk: self.disk(),
+            traffic: self.traffic(),
+        }
+    }
+
     /// The number of a series.
     pub fn number(self, series: &str) -> Option<f64> {
         self.0.iter().flatten().find(|table| table.has(series))?.number(series)
@@ -79,8 +114,12 @@ impl<'a> Measures<'a> {
         self.number(&format!("cpu.all.{mode}"))
     }
 
-    /// How many processors there are, by their times.
+    /// How many processors there are, by their times; `None` also where no time passes for them, as in a copy of a host.
     pub fn processors(self) -> Option<f64> {
+        self.time_of_processors().filter(|all| *all > 0.0)
+    }
+
+    fn time_of_processors(self) -> Option<f64> {
         let busy: f64 = self.busy()?;
         Some(busy + self.mode("idle")? + self.mode("iowait").unwrap_or(0.0))
     }
@@ -94,13 +133,13 @@ impl<'a> Measures<'a> {
 
     /// The share of the processors that work.
     pub fn cpu(self) -> Option<f64> {
-        let all = self.processors().filter(|all| *all > 0.0)?;
+        let all = self.processors()?;
         Some((self.busy()? / all).clamp(0.0, 1.0))
     }
 
     /// The share of the processors in these modes.
     pub fn share(self, modes: &[&str]) -> Option<f64> {
-        let all = self.processors().filter(|all| *all > 0.0)?;
+        let all = self.processors()?;
         let some: Vec<f64> = modes.iter().filter_map(|mode| self.mode(mode)).collect();
         (!some.is_empty()).then(|| (some.iter().sum::<f64>() / all).clamp(0.0, 1.0))
     }
@@ -108,8 +147,10 @@ impl<'a> Measures<'a> {
     /// Each processor and the share of its time in which it works.
     pub fn cores(self) -> Vec<(String, Option<f64>)> {
         let waits = self.numbers("cpu.iowait");
+        let stands_still = self.time_of_processors() == Some(0.0);
         let share = |(name, idle): (&str, Option<f64>)| {
             let waiting = waits.get(name).copied().flatten().unwrap_or(0.0);
+            let idle = idle.filter(|_| !stands_still);
             (name.to_owned(), idle.map(|idle| (1.0 - idle - waiting).clamp(0.0, 1.0)))
         };
         let mut cores: Vec<_> = self.numbers("cpu.idle").into_iter().map(share).collect();
@@ -196,6 +237,10 @@ impl<'a> Measures<'a> {
                     label.map(|(_, value)| value.to_owned()).unwrap_or_default()
                 };
                 let pid = get("pid");
+                // A place that nobody has.
+                if pid.is_empty() {
+                    continue;
+                }
                 let process = all.entry(pid.clone()).or_insert_with(|| Process {
                     pid,
                     command: get("command"),
@@ -265,6 +310,11 @@ mod tests {
         ])];
         let measures = Measures(&tables);
         assert_eq!((measures.cpu(), measures.processors()), (Some(0.25), Some(4.0)));
+        let still = ["cpu.all.user", "cpu.all.system", "cpu.all.idle", "cpu.idle[0]", "cpu.iowait[0]"];
+        let tables = [table(&still.map(|series| (series, 0)))];
+        let measures_of_a_copy = Measures(&tables);
+        assert_eq!((measures_of_a_copy.cpu(), measures_of_a_copy.processors()), (None, None));
+        assert_eq!(measures_of_a_copy.cores(), [("0".to_owned(), None)], "unknown is not busy");
         assert_eq!(measures.share(&["iowait"]), Some(0.125));
         assert_eq!((measures.memory(), measures.swap(), measures.pressure("io", "some")), (None, None, None));
         assert_eq!(Measures(&[]).cpu(), None);

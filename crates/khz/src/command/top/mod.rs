@@ -126,7 +126,7 @@ pub fn run(flags: TopFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
             "{why}: `khz top --once` prints one picture, `khz watch` prints rows"
         )));
     }
-    let begin = match recording(&flags.what) {
+    let begin = match recording(&flags.what)? {
         Some(files) => of_recording(look, files)?,
         None => {
             // Before the terminal is taken: two processes would draw on it.
@@ -158,10 +158,22 @@ pub fn at_moment(text: &str) -> Result<khz_model::Nanos, Failure> {
     if today <= crate::command::past::now() { Ok(today) } else { moment("at", &format!("yesterday {text}")) }
 }
 
-/// The files, if all words are files.
-fn recording(words: &[String]) -> Option<Vec<PathBuf>> {
-    let files: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
-    (!files.is_empty() && files.iter().all(|file| file.is_file())).then_some(files)
+/// The files, if the words are files; `None`: they are nodes.
+fn recording(words: &[String]) -> Result<Option<Vec<PathBuf>>, Failure> {
+    let is_file = |word: &&String| PathBuf::from(word).is_file();
+    let means_file = |word: &&String| word.contains('/') || word.ends_with(".khzt");
+    match words.iter().find(|word| !is_file(word)) {
+        None => Ok((!words.is_empty()).then(|| words.iter().map(PathBuf::from).collect())),
+        Some(missing) if means_file(&missing) => {
+            Err(Failure::usage(format!("{missing}: there is no such file")))
+        }
+        Some(other) => match words.iter().find(is_file) {
+            Some(file) => Err(Failure::usage(format!(
+                "{file} is a file, and {other} is none: name the files of a recording, or nodes"
+            ))),
+            None => Ok(None),
+        },
+    }
 }
 
 fn of_recording(look: Look, files: Vec<PathBuf>) -> Result<Begin, Failure> {
@@ -201,7 +213,16 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
             source: Source::Server { target: Arc::new(target), plan: Arc::new(plan) },
         });
     };
-    let statuses = known.statuses()?;
+    let mut statuses = known.statuses()?;
+    let is_cluster = statuses.len() > 1;
+    if let Some(hosts) = &hosts {
+        let wanted = super::hosts(hosts)?;
+        statuses.retain(|(status, _)| wanted.matches(status.node.as_str()));
+        if statuses.is_empty() {
+            let misses = khz_model::Misses::of_nodes(&wanted, &target.known_nodes(&plan)?);
+            return Err(Failure::Work(misses.sentences().join("; ")));
+        }
+    }
     let names: Vec<&str> = statuses.iter().map(|(status, _)| status.node.as_str()).collect();
     let own = plan.node.as_str();
     let focus = match &hosts {
@@ -209,14 +230,8 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
         None if names.len() == 1 => names.first().copied(),
         None => names.iter().find(|name| **name == own && target.server.is_none()).copied(),
     };
-    if let Some(hosts) = &hosts {
-        let misses = khz_model::Misses::of_nodes(&super::hosts(hosts)?, &target.known_nodes(&plan)?);
-        if focus.is_none() && !misses.is_empty() && misses.sentences().len() >= names.len().max(1) {
-            return Err(Failure::Work(misses.sentences().join("; ")));
-        }
-    }
     let source = target.running(&plan)?.url().to_owned();
-    let mut app = App::new(look, Origin::Server, source, focus.map(str::to_owned), names.len() > 1);
+    let mut app = App::new(look, Origin::Server, source, focus.map(str::to_owned), is_cluster);
     for (status, _) in &statuses {
         if focus.is_none() || focus == Some(status.node.as_str()) {
             app.state(&status.node, status.state(), None);

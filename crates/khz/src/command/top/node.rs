@@ -1,12 +1,13 @@
 //! One node: its newest rows, and the curves of what its charts show. Live rows and rows of the past take the same way.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use khz_ask::{Column, Row};
 use khz_model::Nanos;
 
 use super::curve::Curve;
-use super::measures::Measures;
+use super::measures::{Measures, Summary};
 use super::table::Table;
 
 /// Subscriptions of one node: one at the user's rate, and one once a second of what changes slowly.
@@ -32,6 +33,8 @@ pub struct Keep {
 /// A node.
 pub struct Node {
     tables: Vec<Option<Table>>,
+    /// What a list shows of the newest rows: a list is drawn more often than each node sends a row.
+    summary: OnceCell<Summary>,
     curves: BTreeMap<String, Curve>,
     keep: Keep,
     /// Rows that were lost.
@@ -49,6 +52,7 @@ impl Node {
     pub fn new(keep: Keep) -> Self {
         Node {
             tables: (0..FEEDS).map(|_| None).collect(),
+            summary: OnceCell::new(),
             curves: BTreeMap::new(),
             keep,
             lost: 0,
@@ -61,6 +65,11 @@ impl Node {
     /// Its numbers.
     pub fn measures(&self) -> Measures<'_> {
         Measures(&self.tables)
+    }
+
+    /// Those of its numbers that a list shows.
+    pub fn summary(&self) -> &Summary {
+        self.summary.get_or_init(|| self.measures().summary())
     }
 
     /// When its newest row was gathered.
@@ -80,6 +89,7 @@ impl Node {
 
     /// Takes the columns of a subscription.
     pub fn columns(&mut self, feed: usize, columns: Vec<Column>, rate: String) {
+        self.summary.take();
         match self.tables.get_mut(feed) {
             Some(Some(table)) => table.change(columns, rate),
             Some(empty) => *empty = Some(Table::new(columns, rate, WINDOW)),
@@ -91,6 +101,7 @@ impl Node {
     pub fn row(&mut self, feed: usize, row: &Row) {
         let Some(Some(table)) = self.tables.get_mut(feed) else { return };
         table.row(row);
+        self.summary.take();
         let column = row.time.0 / self.keep.step.0.max(1);
         for (name, number) in self.charted(feed) {
             if self.curves.len() >= CURVES_MAX && !self.curves.contains_key(&name) {

@@ -15,12 +15,12 @@ type Number = fn(&Node) -> Option<f64>;
 
 /// What is compared: the name, the number, and the distance that is usual at least.
 const COMPARED: [(&str, Number, f64); 6] = [
-    ("cpu", |node| node.measures().cpu(), 0.03),
-    ("mem", |node| node.measures().memory(), 0.03),
-    ("io", |node| node.measures().pressure("io", "some"), 0.02),
-    ("memory pressure", |node| node.measures().pressure("memory", "some"), 0.02),
-    ("disk", |node| node.measures().disk(), 0.05),
-    ("load", |node| node.measures().number("load.1m"), 0.5),
+    ("cpu", |node| node.summary().cpu, 0.03),
+    ("mem", |node| node.summary().memory, 0.03),
+    ("io", |node| node.summary().io_pressure, 0.02),
+    ("memory pressure", |node| node.summary().memory_pressure, 0.02),
+    ("disk", |node| node.summary().disk, 0.05),
+    ("load", |node| node.summary().load, 0.5),
 ];
 
 /// How a node differs most.

@@ -15,7 +15,7 @@ use ratatui::crossterm::event::{
 use ratatui::layout::Rect;
 use rustix::process::Signal;
 
-use super::app::{App, Question, Then, Wanted};
+use super::app::{App, Origin, Question, Then, Wanted};
 use super::draw::{body, draw};
 use super::feed::{Feeds, start};
 use super::keys::{Action, action, control};
@@ -78,6 +78,11 @@ pub enum Event {
         generation: u64,
         /// Node, state, since when.
         states: Vec<(String, String, Option<Nanos>)>,
+    },
+    /// The rows from before a subscription have come, or there are none.
+    Filled {
+        /// Which subscriptions they are of.
+        generation: u64,
     },
     /// Rows of the past, or why there are none.
     Answer(Question, Result<Tape, String>),
@@ -250,6 +255,7 @@ impl Run {
             Event::Piece { generation, .. }
             | Event::Ended { generation, .. }
             | Event::States { generation, .. }
+            | Event::Filled { generation }
                 if generation != self.generation =>
             {
                 false
@@ -267,6 +273,7 @@ impl Run {
                 true
             }
             Event::States { states, .. } => {
+                self.app.leave_out_all_but(&states.iter().map(|(node, ..)| node.as_str()).collect());
                 for (node, state, since) in states {
                     self.app.state(&node, &state, since);
                 }
@@ -280,7 +287,7 @@ impl Run {
                 self.app.say(text);
                 true
             }
-            Event::Input(_) | Event::InputEnded | Event::Signal(_) => false,
+            Event::Input(_) | Event::InputEnded | Event::Signal(_) | Event::Filled { .. } => false,
         }
     }
 
@@ -346,6 +353,8 @@ impl Run {
         let end = Instant::now() + ONCE_WAIT;
         let mut problem = None;
         let mut first: Option<Nanos> = None;
+        // Without a khz there are no rows from before.
+        let mut is_filled = self.app.origin == Origin::Kernel;
         while Instant::now() < end {
             self.keep_up()?;
             let left = end.saturating_duration_since(Instant::now()).min(TICK);
@@ -357,6 +366,7 @@ impl Run {
                 }
             }
             let is_answer = matches!(event, Event::Answer(..));
+            is_filled |= matches!(event, Event::Filled { generation } if generation == self.generation);
             self.take_rows(event);
             if is_answer && self.app.past.is_none() {
                 let notice = self.app.notice.take().map(|(text, _)| text);
@@ -365,7 +375,7 @@ impl Run {
             if is_answer {
                 break;
             }
-            let moment = self.app.moment();
+            let moment = self.app.moment().filter(|_| is_filled);
             first = first.or(moment);
             let is_long = first.zip(moment).is_some_and(|(first, now)| now.since(first) >= ONCE_ROWS);
             if is_long && self.app.question.is_none() && self.app.past.is_none() {

@@ -382,3 +382,60 @@ fn the_page_has_the_pictures_of_the_code() {
         );
     }
 }
+
+#[test]
+fn the_key_of_the_rate_that_is_there_leaves_the_rows_that_have_come() {
+    let mut app = node_app(LOOK);
+    let before = picture(&app, 80, 24);
+    assert!(before.contains("CPU 47%"), "{before}");
+    app.act(Action::Rate(10));
+    assert_eq!(picture(&app, 80, 24), before);
+    app.act(Action::Pause);
+    app.act(Action::Rate(10));
+    assert_eq!(picture(&app, 80, 24), before, "it follows the present");
+}
+
+#[test]
+fn a_node_that_sent_nothing_before_a_moment_of_the_past_was_down_then() {
+    let mut app = list_app(LOOK);
+    app.go_to(Nanos::from_secs(BEGIN - 1_000));
+    let question = app.question.clone().unwrap();
+    let mut tape = Tape::default();
+    for node in ["n1", "n2"] {
+        tape.take(0, &columns(node, "1Hz", &FAST));
+        // The second one is silent after half a minute.
+        let rows = if node == "n1" { 60 } else { 30 };
+        for second in 0..rows {
+            let Piece::Rows { node, lost, mut rows, last } = row(node, second * 1_000, second, &FAST) else {
+                return;
+            };
+            rows[0].time = Nanos(rows[0].time.0 - 1_059_000_000_000);
+            tape.take(0, &Piece::Rows { node, lost, rows, last });
+        }
+    }
+    app.answer(&question, Ok(tape));
+    let picture = picture(&app, 100, 24);
+    let line = |name: &str| picture.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(line("n2 ").contains("down 30s") && line("n2 ").contains('–'), "{picture}");
+    assert!(!line("n1 ").contains("down"), "{picture}");
+}
+
+#[test]
+fn nodes_that_the_server_does_not_know_any_more_leave_the_list() {
+    let mut app = list_app(LOOK);
+    assert!(picture(&app, 80, 24).contains("n3"));
+    app.leave_out_all_but(&["n1", "n2"].into());
+    let left = picture(&app, 80, 24);
+    assert!(!left.lines().any(|line| line.starts_with("n3")), "it is down, and was forgotten: {left}");
+    assert!(left.lines().any(|line| line.starts_with("n7")), "a row has come just now: {left}");
+}
+
+#[test]
+fn names_have_room_for_the_longest_and_are_told_apart_by_their_ends() {
+    let mut app = list_app(LOOK);
+    let name = "gpu-cluster-rack-a-node1";
+    app.state(name, "down", None);
+    assert!(picture(&app, 120, 24).contains(name));
+    let narrow = picture(&app, 40, 24);
+    assert!(narrow.contains("ck-a-node1") && narrow.contains('…'), "{narrow}");
+}

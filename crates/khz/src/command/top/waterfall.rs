@@ -60,7 +60,8 @@ pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
         if row.is_chosen {
             style = style.patch(pen.look.chosen());
         }
-        pen.text(columns(line, 0, NAME_WIDTH), (0, 0), &row.name, style);
+        let name = super::list_screen::short_name(pen, &row.name, NAME_WIDTH.into());
+        pen.text(columns(line, 0, NAME_WIDTH), (0, 0), &name, style);
         let top = row.top.unwrap_or(highest).max(f64::MIN_POSITIVE);
         let cells = columns(line, NAME_WIDTH + 1, width);
         for (x, value) in curve.iter().enumerate() {

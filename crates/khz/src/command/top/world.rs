@@ -39,6 +39,11 @@ impl World {
         self.nodes.iter_mut().map(|(name, node)| (name.as_str(), node))
     }
 
+    /// Leaves all others out.
+    pub fn retain(&mut self, is_kept: impl Fn(&str, &Node) -> bool) {
+        self.nodes.retain(|name, node| is_kept(name, node));
+    }
+
     /// When the newest row was gathered.
     pub fn time(&self) -> Option<Nanos> {
         self.nodes.values().filter_map(Node::time).max()

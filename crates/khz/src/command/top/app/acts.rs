@@ -96,6 +96,11 @@ impl App {
         if self.origin == Origin::Recording {
             return self.say("a recording has the rate at which it was made");
         }
+        if rate == self.rate {
+            // Its rows are coming: they are only followed again.
+            self.past = None;
+            return;
+        }
         self.rate = rate;
         self.of.rate = rate;
         self.past = None;

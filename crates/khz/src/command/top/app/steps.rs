@@ -5,6 +5,9 @@ use khz_model::Nanos;
 use super::{App, LIST_AFTER, LIST_BEFORE, MINUTE, NODE_AFTER, NODE_BEFORE, Origin, Past, Question};
 use crate::command::top::tape::Tape;
 
+/// A node that sent no row for this long before a moment of the past was down then. Rows of a list come once a second.
+const SILENCE: Nanos = Nanos::from_secs(6);
+
 impl App {
     /// Rows of the past have come.
     pub fn answer(&mut self, question: &Question, answer: Result<Tape, String>) {
@@ -30,10 +33,21 @@ impl App {
         let keep = self.keep(Some(rows));
         let span = Nanos(keep.step.0.saturating_mul(keep.columns as u64));
         let mut world = rows.picture(at, span, keep);
-        // Who was down then is not known; who is expected is.
-        for (name, node) in self.world.nodes() {
-            if self.focus.is_none() && world.node(name).is_none() {
-                world.state(name, node.state.as_deref().unwrap_or("down"), None);
+        // Who was down then shows by its rows; who is expected is known.
+        if self.focus.is_none() {
+            let silent: Vec<(String, Option<Nanos>)> = world
+                .nodes()
+                .filter(|(_, node)| node.time().is_some_and(|last| at.since(last) > SILENCE))
+                .map(|(name, node)| (name.to_owned(), node.time()))
+                .collect();
+            for (name, last) in silent {
+                world.state(&name, khz_model::Presence::Down.as_str(), last);
+            }
+            for (name, node) in self.world.nodes() {
+                if world.node(name).is_none() {
+                    let known = node.state.as_deref().filter(|_| node.is_away());
+                    world.state(name, known.unwrap_or(khz_model::Presence::Down.as_str()), None);
+                }
             }
         }
         self.past = Some(Past { at, world, tape });

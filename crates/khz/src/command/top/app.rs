@@ -299,11 +299,11 @@ impl App {
         self.world.state(node, state, since);
     }
 
-    /// These are all nodes that there are: others were forgotten, unless a row has come just now.
+    /// These are all nodes that there are: others were forgotten, unless they are up and a row has come just now.
     pub fn leave_out_all_but(&mut self, known: &HashSet<&str>) {
         let just_now = self.world.time().unwrap_or_default().since(MINUTE);
-        self.world
-            .retain(|name, node| known.contains(name) || node.time().is_some_and(|time| time > just_now));
+        let is_new = |node: &Node| !node.is_away() && node.time().is_some_and(|time| time > just_now);
+        self.world.retain(|name, node| known.contains(name) || is_new(node));
     }
 
     /// Rows cannot come at this rate: they are asked for at the next lower one. False where there is none.

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -398,6 +398,7 @@ impl Filesystem for Faulty {
 /// Answers what is held, whatever becomes of the test: a mount whose questions are not answered cannot be taken away.
 struct Mounted {
     faulty: Faulty,
+    place: PathBuf,
     /// Taken away after the answers.
     _session: fuser::BackgroundSession,
 }
@@ -408,13 +409,15 @@ impl Mounted {
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::RO];
         let session = fuser::spawn_mount(faulty.clone(), place, &config)?;
-        Ok(Mounted { faulty: faulty.clone(), _session: session })
+        Ok(Mounted { faulty: faulty.clone(), place: place.to_owned(), _session: session })
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.faulty.set(false);
+        // Also while a thread of the test still holds a file of it: what stays mounted would be in the lists of other tests.
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(&self.place).status();
     }
 }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::step;
 
-/// The size of each terminal.
+/// The columns of each terminal.
 const COLUMNS: u16 = 100;
-/// See `COLUMNS`.
+/// The lines of each terminal.
 const LINES: u16 = 30;
 /// By then the demo has a slow node, a leak, a checkpoint and a dead node (docs/demo.md).
 const DEMO_RUNS: Duration = Duration::from_secs(125);

@@ -102,7 +102,8 @@ mountpoint /mnt/a\\040b device=server:/x\\075y fstype=nfs4 read_only=1 error=0 s
     fn mounts_have_their_device_and_type_as_labels() {
         let mut parser = read(TEXT);
         assert_eq!(parser.faults(), []);
-        let numbers: Vec<u64> = parser.values().to_vec();
+        // After the numbers of a mount stands what its description is.
+        let numbers = parser.values();
         assert_eq!(
             [&numbers[..8], &numbers[9..16]].concat(),
             [0, 1000, 500, 400, 64, 60, 0, 0, 9000, 10, 10, 0, 0, 1, 0]

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,8 +14,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use khz_parse::mountinfo::mounts;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::DisableMouseCapture;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use rustix::io::{FdFlags, fcntl_setfd};
-
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
@@ -147,9 +150,6 @@ struct Terminal {
     modes: Termios,
 }
 
-/// No mouse, the first screen, the cursor: what programs that fill a terminal change.
-const FIRST_SCREEN: &[u8] = b"\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1049l\x1b[?25h";
-
 impl Terminal {
     /// `None`: there is none.
     fn now() -> Option<Self> {
@@ -159,11 +159,12 @@ impl Terminal {
     }
 
     /// Gives it back, if it is not as it was.
-    fn give_back(mut self) {
+    fn give_back(self) {
         let is_taken = tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes != self.modes.local_modes);
         if is_taken {
             let _ = tcsetattr(&self.file, OptionalActions::Now, &self.modes);
-            let _ = self.file.write_all(FIRST_SCREEN);
+            let mut out = BufWriter::new(&self.file);
+            let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, Show);
         }
     }
 }

@@ -27,6 +27,17 @@ pub fn cut(text: &str, width: usize) -> String {
     }
 }
 
+/// `text` in at most `width` columns; `…` replaces its beginning.
+pub fn cut_front(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    match width {
+        0 => String::new(),
+        _ => format!("{ELLIPSIS}{}", tail(text, width - 1)),
+    }
+}
+
 /// `text` in at most `width` columns; `…` replaces its middle. Names of nodes and series differ at both ends.
 pub fn cut_middle(text: &str, width: usize) -> String {
     if columns(text) <= width {
@@ -131,6 +142,7 @@ mod tests {
     fn a_name_keeps_both_ends_and_a_sentence_its_beginning() {
         assert_eq!(cut_middle("node017:net.rx_bytes[eth0]", 13), "node01…[eth0]");
         assert_eq!(cut("memory nobody uses", 10), "memory no…");
+        assert_eq!(cut_front("gpu-rack-a-node1", 8), "…a-node1");
         assert_eq!(cut_middle("名前:ディスク", 8), "名前:…ク", "no character is halved");
         assert_eq!(cut("e\u{301}te\u{301}s", 3), "e\u{301}t…", "an accent stays at its letter");
     }

@@ -94,8 +94,8 @@ fn the_mouse_sorts_chooses_and_opens() {
     let Some(tmux) = top((100, 30), &[], &["--server", &hub.url]) else { return };
     tmux.shows(&["20 nodes, 0 not up", "by ODD", "node20"]);
     // As a terminal reports it (SGR): the button, the column and the line from 1, pressed and let go.
-    let press = |button: u8, column: usize, line: usize| {
-        tmux.keys(&["-l", &format!("\x1b[<{button};{column};{line}M\x1b[<{button};{column};{line}m")]);
+    let press = |column: usize, line: usize| {
+        tmux.keys(&["-l", &format!("\x1b[<0;{column};{line}M\x1b[<0;{column};{line}m")]);
     };
     let place = |word: &str| {
         let screen = tmux.screen();
@@ -104,18 +104,18 @@ fn the_mouse_sorts_chooses_and_opens() {
         (at + 1, line + 1)
     };
     let (column, line) = place("NODE");
-    press(0, column, line);
+    press(column, line);
     tmux.shows(&["by NODE"]);
     let (column, line) = place("node04");
-    press(0, column, line);
+    press(column, line);
     // The wheel goes on from there; it is not let go.
     tmux.keys(&["-l", &format!("\x1b[<65;{column};{line}M")]);
     tmux.keys(&["Enter"]);
     tmux.shows(&["node05 ", "live 10Hz", "PROCESSES"]);
     tmux.keys(&["Escape"]);
     tmux.shows(&["20 nodes", "by NODE"]);
-    press(0, column, line);
-    press(0, column, line);
+    press(column, line);
+    press(column, line);
     tmux.shows(&["node04 ", "live 10Hz", "PROCESSES"]);
     tmux.keys(&["q"]);
     assert_eq!(tmux.ended(), "0");

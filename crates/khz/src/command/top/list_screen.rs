@@ -9,6 +9,7 @@ use super::app::App;
 use super::list::{COLUMNS, Line};
 use super::numbers::{bytes, count, percent};
 use super::pen::{Pen, columns, lines};
+use crate::show::fit::{ELLIPSIS, cut_front};
 use crate::show::quantities::{of_span, of_whole_span};
 
 /// Columns of a name at least, where longer ones do not need more.
@@ -56,20 +57,21 @@ pub fn first(place: usize, room: usize) -> usize {
     place.saturating_sub(room.saturating_sub(1))
 }
 
-/// As wide as the longest name needs, up to a third of the screen.
-fn name_width(all: &[Line<'_>], width: u16) -> u16 {
+/// The length of the longest name.
+fn longest_name(all: &[Line<'_>]) -> u16 {
     let longest = all.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
-    u16::try_from(longest).unwrap_or(u16::MAX).clamp(NAME_WIDTH, (width / 3).max(NAME_WIDTH)).min(width)
+    u16::try_from(longest).unwrap_or(u16::MAX)
 }
 
-/// A name in this room: names are told apart by their ends.
+/// As wide as the longest name needs, up to a third of the screen.
+fn name_width(all: &[Line<'_>], width: u16) -> u16 {
+    longest_name(all).clamp(NAME_WIDTH, (width / 3).max(NAME_WIDTH)).min(width)
+}
+
+/// A name in this room: the names of nodes differ at their ends.
 pub fn short_name(pen: &Pen<'_>, name: &str, room: usize) -> String {
-    let length = name.chars().count();
-    if length <= room {
-        return name.to_owned();
-    }
-    let cut = if pen.look.unicode { '…' } else { '~' };
-    std::iter::once(cut).chain(name.chars().skip(length + 1 - room.max(1))).collect()
+    let shown = cut_front(name, room.max(1));
+    if pen.look.unicode { shown } else { shown.replace(ELLIPSIS, "~") }
 }
 
 /// The place of each column that fits after the names, and what is left for a chart.
@@ -181,8 +183,7 @@ fn why(app: &App, line: &Line<'_>) -> String {
 
 /// As wide as the longest name needs, and never wider than a column of names.
 fn tile_width(all: &[Line<'_>]) -> u16 {
-    let longest = all.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
-    u16::try_from(longest).unwrap_or(NAME_WIDTH).clamp(TILE_NAME_MIN, NAME_WIDTH) + TILE_NUMBER
+    longest_name(all).clamp(TILE_NAME_MIN, NAME_WIDTH) + TILE_NUMBER
 }
 
 fn tiles(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rect) {

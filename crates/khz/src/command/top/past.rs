@@ -80,23 +80,12 @@ fn of_server(
         return Err("that time is still to come".to_owned());
     }
     let is_recent = now.since(question.at) < MEMORY && question.at <= now;
-    // The memory leaves rows out where nodes have many, and a list needs one a second of each: the store has these.
-    let (is_node, in_memory) = (question.node.is_some(), || of_memory(target, plan, patterns, question));
-    if is_recent
-        && is_node
-        && let Some(tape) = in_memory()
-    {
-        return Ok(tape);
-    }
-    match of_store(target, plan, patterns, question, now) {
-        Err(_)
-            if is_recent
-                && !is_node
-                && let Some(tape) = in_memory() =>
-        {
-            Ok(tape)
-        }
-        answer => answer,
+    let memory = || is_recent.then(|| of_memory(target, plan, patterns, question)).flatten();
+    let store = || of_store(target, plan, patterns, question, now);
+    match question.node {
+        Some(_) => memory().map_or_else(store, Ok),
+        // The memory leaves rows out where nodes have many, and a list needs one a second of each: the store has these.
+        None => store().or_else(|problem| memory().ok_or(problem)),
     }
 }
 

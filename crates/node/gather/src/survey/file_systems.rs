@@ -55,6 +55,7 @@ impl FileSystems {
         }
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         for mount in mounts.iter().take(MOUNTS_MAX) {
+            let who = identity(mount);
             let end = match course.begin_apart(mount.place)?.0 {
                 Turn::Take => {
                     let sizes = statvfs(below(root, mount.place)).and_then(known);
@@ -62,11 +63,11 @@ impl FileSystems {
                         course.note_refused(&below(root, mount.place), errno);
                     }
                     let end = end_of_line(sizes.map_err(|_| UNREADABLE));
-                    self.kept().insert(identity(mount), end.clone());
+                    self.kept().insert(who.clone(), end.clone());
                     end
                 }
                 Turn::Leave => end_of_line(Err(STUCK)),
-                Turn::Keep(_) => match self.kept().get(&identity(mount)) {
+                Turn::Keep(_) => match self.kept().get(&who) {
                     Some(end) => end.clone(),
                     // It has never answered, and may yet.
                     None => continue,
@@ -75,7 +76,7 @@ impl FileSystems {
             let mut line = Vec::new();
             begin_line(&mut line, mount, list.is_read_only(mount));
             line.extend(end);
-            lines.push((identity(mount), line));
+            lines.push((who, line));
         }
         course.close()?;
         // A place may have been another file system's when it was asked than when the list was read.
@@ -83,12 +84,13 @@ impl FileSystems {
             Ok(after) => after,
             Err(errno) => return Ok(Err(errno)),
         };
+        if let Some(stayed) = list.that_stayed(&after, root) {
+            lines.retain(|(who, _)| stayed.contains(who));
+        }
         let mut text = format!("* left_out={left_out}\n").into_bytes();
-        let stayed = list.that_stayed(&after, root);
-        let is_same =
-            |(who, _): &&(Vec<u8>, Vec<u8>)| stayed.as_ref().is_none_or(|stayed| stayed.contains(who));
-        lines.iter().filter(is_same).for_each(|(_, line)| text.extend(line));
-        self.kept().retain(|who, _| lines.iter().filter(is_same).any(|(other, _)| other == who));
+        lines.iter().for_each(|(_, line)| text.extend(line));
+        let shown: HashSet<&[u8]> = lines.iter().map(|(who, _)| &**who).collect();
+        self.kept().retain(|who, _| shown.contains(&**who));
         Ok(Ok(text))
     }
 

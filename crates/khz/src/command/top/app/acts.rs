@@ -96,14 +96,13 @@ impl App {
         if self.origin == Origin::Recording {
             return self.say("a recording has the rate at which it was made");
         }
+        self.past = None;
         if rate == self.rate {
-            // Its rows are coming: they are only followed again.
-            self.past = None;
+            // Its rows are coming.
             return;
         }
         self.rate = rate;
         self.of.rate = rate;
-        self.past = None;
         self.begin_live();
     }
 

@@ -1,9 +1,10 @@
 //! The past: which moment is shown, out of which rows, and what has to be asked for.
 
-use khz_model::Nanos;
+use khz_model::{Nanos, Presence};
 
 use super::{App, LIST_AFTER, LIST_BEFORE, MINUTE, NODE_AFTER, NODE_BEFORE, Origin, Past, Question};
 use crate::command::top::tape::Tape;
+use crate::command::top::world::World;
 
 /// A node that sent no row for this long before a moment of the past was down then. Rows of a list come once a second.
 const SILENCE: Nanos = Nanos::from_secs(6);
@@ -33,24 +34,26 @@ impl App {
         let keep = self.keep(Some(rows));
         let span = Nanos(keep.step.0.saturating_mul(keep.columns as u64));
         let mut world = rows.picture(at, span, keep);
-        // Who was down then shows by its rows; who is expected is known.
         if self.focus.is_none() {
-            let silent: Vec<(String, Option<Nanos>)> = world
-                .nodes()
-                .filter(|(_, node)| node.time().is_some_and(|last| at.since(last) > SILENCE))
-                .map(|(name, node)| (name.to_owned(), node.time()))
-                .collect();
-            for (name, last) in silent {
-                world.state(&name, khz_model::Presence::Down.as_str(), last);
-            }
-            for (name, node) in self.world.nodes() {
-                if world.node(name).is_none() {
-                    let known = node.state.as_deref().filter(|_| node.is_away());
-                    world.state(name, known.unwrap_or(khz_model::Presence::Down.as_str()), None);
-                }
-            }
+            self.find_who_was_down(&mut world, at);
         }
         self.past = Some(Past { at, world, tape });
+    }
+
+    /// Who was down at a moment shows by its rows; who is expected is known.
+    fn find_who_was_down(&self, world: &mut World, at: Nanos) {
+        let down = Presence::Down.as_str();
+        for (_, node) in world.nodes_mut() {
+            if let Some(last) = node.time().filter(|last| at.since(*last) > SILENCE) {
+                (node.state, node.since) = (Some(down.to_owned()), Some(last));
+            }
+        }
+        for (name, node) in self.world.nodes() {
+            if world.node(name).is_none() {
+                let known = node.state.as_deref().filter(|_| node.is_away());
+                world.state(name, known.unwrap_or(down), None);
+            }
+        }
     }
 
     /// Shows a moment of the past, out of the rows that were seen, or else of those that are asked for.

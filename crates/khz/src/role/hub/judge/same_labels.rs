@@ -36,6 +36,17 @@ impl Begun {
         let here_at = self.here_at.into_iter().chain(other.here_at).min();
         Begun { fired_at: self.fired_at.min(other.fired_at), here_at }
     }
+
+    /// The alert that people get, with this begin.
+    fn put_into(self, one: khz_notify::Alert) -> khz_notify::Alert {
+        khz_notify::Alert {
+            starts_at: self.fired_at,
+            fired_here_at: self.here_at,
+            // An end under one rule, while the alert fired under another, was no end.
+            ended_before: one.ended_before.filter(|end| *end < self.fired_at),
+            ..one
+        }
+    }
 }
 
 impl SameLabels {
@@ -129,14 +140,7 @@ impl Groups {
             known.insert(shown.labels.clone(), begun);
         }
         let expr = self.all[rule.group].evaluator.group().rules[rule.rule].expr.clone();
-        let one = for_people(shown, &expr, self.external_url());
-        khz_notify::Alert {
-            starts_at: begun.fired_at,
-            fired_here_at: begun.here_at,
-            // An end under one rule, while the alert fired under another, was no end.
-            ended_before: one.ended_before.filter(|end| *end < begun.fired_at),
-            ..one
-        }
+        begun.put_into(for_people(shown, &expr, self.external_url()))
     }
 
     /// An alert that one rule gives now: it began under another one if that is gone since.
@@ -147,13 +151,9 @@ impl Groups {
             _ => begun.remove(&alert.labels),
         };
         let one = for_people(alert, expr, self.external_url());
-        let Some(known) = known else { return one };
-        let begun = Begun::of(alert).and(known);
-        khz_notify::Alert {
-            starts_at: begun.fired_at,
-            fired_here_at: begun.here_at,
-            ended_before: one.ended_before.filter(|end| *end < begun.fired_at),
-            ..one
+        match known {
+            Some(known) => Begun::of(alert).and(known).put_into(one),
+            None => one,
         }
     }
 
@@ -264,7 +264,7 @@ groups:
     }
 
     #[test]
-    fn an_alert_goes_on_under_the_one_rule_that_is_left_and_begins_anew_where_none_was() {
+    fn an_alert_goes_on_under_the_one_rule_that_is_left_and_begins_again_where_none_was() {
         let mut groups = groups();
         assert_eq!(heard(&mut groups, 0, 10, &["a"])[0], (10, None));
         assert_eq!(heard(&mut groups, 1, 20, &["c"]), [(10, None)]);

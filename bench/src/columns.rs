@@ -165,7 +165,7 @@ pub fn read(recording: &Path) -> Result<BTreeMap<NodeName, Rows>, BenchError> {
                 rows.push((row.stamp(), series.clone(), row.states().to_vec(), row.values().to_vec()));
             });
         }
-        Event::Lost(..) | Event::Note(_) => {}
+        Event::Lost(..) | Event::Note(_) | Event::ClockSet(_) => {}
     });
     read.map_err(|error| failed("the recording", error))?;
     Ok(nodes)

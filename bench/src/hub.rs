@@ -8,6 +8,7 @@ mod drain;
 mod epoll;
 mod fanout;
 mod floor;
+mod freeze;
 mod gzip;
 mod hello;
 mod latency;
@@ -60,6 +61,12 @@ pub static SUITE: Suite = Suite {
             seconds: (420, 45),
             about: "one node at 100 Hz to 1,000 readers",
             run: fanout::run,
+        },
+        Section {
+            name: "freeze",
+            seconds: (420, 120),
+            about: "freezes of 128 nodes with 20 s at 10 Hz: until all are marked, and fetched",
+            run: freeze::run,
         },
         Section {
             name: "reconnect",

@@ -16,6 +16,7 @@ mod hub;
 mod instructions;
 mod java;
 mod job;
+mod jobs;
 mod ladder;
 mod load;
 mod machine;
@@ -141,7 +142,7 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 14] = [
+static SUITES: [&Suite; 15] = [
     &GATHER,
     &collectors::SUITE,
     &java::SUITE,
@@ -155,6 +156,7 @@ static SUITES: [&Suite; 14] = [
     &text::SUITE,
     &mount::SUITE,
     &job::SUITE,
+    &jobs::SUITE,
     &rrd::SUITE,
 ];
 

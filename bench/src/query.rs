@@ -1,10 +1,10 @@
 //! PromQL: queries that people ask, put to khz, Prometheus and VictoriaMetrics with the same samples, each on one core.
 
-mod contender;
+pub mod contender;
 mod feed;
 mod peers;
 mod questions;
-mod served;
+pub mod served;
 
 use crate::section::{Section, Suite};
 

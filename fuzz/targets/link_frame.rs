@@ -68,6 +68,9 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Definition(definition) => definition.put(&mut out),
         Frame::Definitions { count } => khz_link::definition::put_end(&mut out, *count as usize),
         Frame::Standing(standing) => standing.put(&mut out),
+        Frame::Freeze(freeze) => freeze.put(&mut out),
+        Frame::Thaw { number } => khz_link::freeze::put_thaw(&mut out, *number),
+        Frame::Frozen(frozen) => frozen.put(&mut out),
         Frame::Schema(_) | Frame::Block { .. } | Frame::Rows { .. } | Frame::Past { .. } | Frame::Newer { .. } => return,
     }
     let raw = frame::split(&out, FRAME_MAX).expect("what was said is small").expect("what was said is whole");

@@ -46,7 +46,10 @@ impl Hub {
 
     /// The same with a command that runs the program.
     pub fn start_by(mut command: Command, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
-        command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub", "--state-dir", "none"]);
+        command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub"]);
+        if !more.contains(&"--state-dir") {
+            command.args(["--state-dir", "none"]);
+        }
         command.args(["--link-listen", link, "--listen", http]).args(more);
         let mut process = Watched::start(&mut command)?;
         let mut output = BufReader::new(process.output()?);

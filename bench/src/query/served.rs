@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use khz_http::Door;
+use khz_http::{Door, JobDesk};
 use khz_model::{
     Delivery, Interest, Metric, Nanos, NodeName, Pattern, Query, QueryError, RangeAnswer, RangeRequest,
     Ranges, Rate, Snapshot, Subscription, WaitFor,
@@ -72,12 +72,23 @@ impl Served {
         nodes: Vec<NodeName>,
         metrics: Vec<Arc<Metric>>,
     ) -> Result<Self, BenchError> {
+        Served::with_jobs(reader, nodes, metrics, None)
+    }
+
+    /// The same with jobs of a batch system.
+    pub fn with_jobs(
+        reader: RangeReader,
+        nodes: Vec<NodeName>,
+        metrics: Vec<Arc<Metric>>,
+        jobs: Option<JobDesk>,
+    ) -> Result<Self, BenchError> {
         let (close, closing) = tokio::sync::oneshot::channel::<()>();
         let (sender, receiver) = std::sync::mpsc::channel();
         let query = Arc::new(Stored { reader, nodes, metrics });
         let thread = std::thread::spawn(move || {
             let serve = async {
                 let mut door = Door::new(query);
+                door.jobs = jobs;
                 door.listen = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
                 match door.bind().await {
                     Ok(bound) => {

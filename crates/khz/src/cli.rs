@@ -10,9 +10,9 @@ use std::ffi::OsString;
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, demo, export,
-    get, health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate,
-    store, top, umount, wait, watch,
+    actions, agent, alerts, blackbox, catalog, certs, channel, check, completions, config, correlate, demo,
+    export, freeze, get, health, hub, job, man, mount, nodes, notify, plot, publish, query, record, ring,
+    rrd, rules, simulate, store, top, umount, wait, watch, why,
 };
 use crate::config::NodeFlags;
 
@@ -75,6 +75,17 @@ pub enum Command {
     /// List the alerts of a hub: what fires, since when, and why.
     #[command(after_help = alerts::EXAMPLES)]
     Alerts(alerts::AlertsFlags),
+    /// Show what was frozen: the rows around a moment, of all nodes that were asked, with the cause.
+    ///
+    /// `khz freeze`, rules (docs/actions.md) and failing programs (khz record --freeze-on-failure) freeze rows.
+    #[command(subcommand)]
+    Blackbox(blackbox::BlackBoxCommand),
+    /// Freeze the rings of nodes: the rows around now, at full local rate, go into one recording at the hub.
+    ///
+    /// Each node keeps the rows of its local lane, and of faster lanes that are open, from before the moment on. The
+    /// hub fetches them without haste. A node that is down now is asked when it comes back within a minute.
+    #[command(after_help = freeze::EXAMPLES)]
+    Freeze(freeze::FreezeFlags),
     /// Say whether this node is healthy, for Slurm's HealthCheckProgram.
     ///
     /// It reads the latest values in the shared memory of this node's agent, and asks no hub. A condition is SERIES < VALUE,
@@ -90,6 +101,16 @@ pub enum Command {
     /// the nodes.
     #[command(after_help = hub::EXAMPLES)]
     Hub(hub::HubCommand),
+    /// Jobs of a batch system: start and end them, list and show them, watch their nodes.
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Say which node held a job up: which resource, since when, and how far from the others.
+    ///
+    /// It compares the nodes of the job over the job's time, out of the hub's store: processors, memory, disks, network, pressure
+    /// and clock rates. A node counts as odd where it is far from its peers for several minutes. It is a comparison: if all nodes
+    /// are slow in the same way, it finds nothing.
+    #[command(after_help = why::EXAMPLES)]
+    Why(why::WhyFlags),
     /// List the metrics: name, kind, type, unit, how often the kernel updates them, what they mean.
     ///
     /// It asks the khz that listens at the configured address. That khz also knows the metrics that jobs publish

@@ -50,9 +50,9 @@ use khz_model::printable::printable_lines;
 
 use crate::cli::{Cli, Command};
 use crate::command::{
-    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, demo, export, get,
-    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, top,
-    umount, wait, watch,
+    actions, agent, alerts, alone, blackbox, catalog, certs, channel, check, completions, correlate, demo,
+    export, freeze, get, health, hub, job, man, mount, nodes, notify, plot, publish, query, record, ring,
+    rrd, rules, simulate, top, umount, wait, watch, why,
 };
 use crate::config::secrets::hidden;
 use crate::role::apart;
@@ -87,6 +87,10 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Hub(flags) => hub::run(flags, outer),
         Command::Actions(command) => actions::run(command, outer, out),
         Command::Alerts(flags) => alerts::run(flags, outer, out),
+        Command::Job(command) => job::run(command, outer, out),
+        Command::Why(flags) => why::run(flags, outer, out),
+        Command::Blackbox(command) => blackbox::run(command, outer, out),
+        Command::Freeze(flags) => freeze::run(flags, outer, out),
         Command::Catalog(flags) => catalog::run(flags, outer, out),
         Command::Nodes(flags) => nodes::run(flags, outer, out),
         Command::Health(flags) => health::run(flags, outer, out),

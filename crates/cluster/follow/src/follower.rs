@@ -203,6 +203,10 @@ impl<R: Reader> LaneSink for Follower<R> {
         }
     }
 
+    fn clock(&mut self, ahead: Option<i64>) {
+        self.reader.clock(ahead);
+    }
+
     fn nodes_end(&mut self) {
         self.reader.nodes(std::mem::take(&mut self.nodes), true);
     }

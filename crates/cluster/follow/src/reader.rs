@@ -107,6 +107,12 @@ pub trait Reader: Sized {
         let _ = (nodes, is_last);
     }
 
+    /// The hub's clock is this much ahead of this machine's (ns), which is measured each second. `None`: one of the two was set, and is
+    /// not measured again so far.
+    fn clock(&mut self, ahead: Option<i64>) {
+        let _ = ahead;
+    }
+
     /// All channels of the hub, by name. `None`: this hub is older than such lists.
     fn channels(&mut self, channels: Option<Vec<Defined>>) {
         let _ = channels;

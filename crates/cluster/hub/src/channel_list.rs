@@ -1,5 +1,5 @@
-//! The list of channels, for a reader that shows it: written as a whole when the reader wants it, and again after every change.
-//! Of a list that is under way only the rest is kept.
+//! The list of channels, for a reader that shows it: it writes the whole list when the reader wants it, and again after every
+//! change. While it writes a list, it keeps only the rest.
 
 use khz_link::DefinitionFrame;
 use khz_link::definition;
@@ -18,7 +18,8 @@ pub(crate) struct ChannelList {
     next: Nanos,
     /// The revision that was written last.
     written: Option<u64>,
-    /// What is still to be written of a list, the last name first, and how many channels it has.
+    /// The names that must still be written, the last one first, and the number of channels in the
+    /// list.
     rest: Option<(Vec<KnownChannel>, usize)>,
 }
 
@@ -33,7 +34,7 @@ impl ChannelList {
         self.next
     }
 
-    /// Writes what is due; nothing while `out` is full.
+    /// Writes what is due, unless `out` is full.
     pub fn pump(&mut self, cluster: &Cluster, out: &mut Vec<u8>) {
         let now = clock::boot();
         if now < self.next {
@@ -54,7 +55,8 @@ impl ChannelList {
         }
     }
 
-    /// Writes the list of this revision now, if it is not written yet. `false`: there is no room for all of it.
+    /// Writes the list of this revision now, unless it is already written. `false`: there is no room for the
+    /// whole list.
     pub fn has_said(&mut self, revision: u64, cluster: &Cluster, out: &mut Vec<u8>) -> bool {
         if self.rest.is_some() || self.written < Some(revision) {
             self.next = Nanos(0);
@@ -145,7 +147,7 @@ mod tests {
         list.pump(&cluster, &mut out);
         assert!(out.is_empty(), "it is not due");
         at(2);
-        // It stops when as much waits as may, and goes on from there.
+        // The list stops when `out` is full, and continues there.
         let full = cluster.out_bytes_max();
         out = vec![0; full];
         list.pump(&cluster, &mut out);

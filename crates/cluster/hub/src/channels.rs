@@ -1,4 +1,4 @@
-//! The channels that a hub keeps, for readers that name one instead of saying what it does, and for readers that list them. The
+//! The channels that a hub keeps, for readers that name a channel instead of defining it, and for readers that list them. The
 //! hub's owner keeps them.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The cluster: every node that was ever heard, the schemas that nodes share, and what is counted. The link door and
-//! readers meet here; each node has its own lock.
+//! The cluster: every node that was ever heard, the schemas that nodes share, and the counters. The link door and
+//! readers share it; each node has its own lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
@@ -12,6 +12,7 @@ use khz_store::log::Intake;
 use crate::channels::{Channels, KnownChannels};
 use crate::counts::Counts;
 use crate::followed::FollowedChannels;
+use crate::freezes::Freezes;
 use crate::kept_losses::KeptLosses;
 use crate::known::Known;
 use crate::limits::{
@@ -71,7 +72,7 @@ pub struct Cluster {
     pub(crate) follow_bytes: Budget,
     /// Memory that nodes hold beside schemas and history.
     pub(crate) node_bytes: Budget,
-    /// A node was refused because the others hold too much: nodes that are down give back what they hold.
+    /// A node was refused because the others use too much memory: nodes that are down must free theirs.
     pub(crate) is_short_of_memory: AtomicBool,
     /// Called when nodes or readers have given back much memory.
     gave_back: OnceLock<fn()>,
@@ -85,6 +86,8 @@ pub struct Cluster {
     pub(crate) followed: FollowedChannels,
     /// Rows of channels that the store lacks.
     pub(crate) kept_losses: KeptLosses,
+    /// Rows that nodes keep for this hub.
+    pub(crate) freezes: Freezes,
     /// Rows of rules that nodes judge.
     pub(crate) heard: Heard,
     /// Lanes of all nodes, which share the history's memory.
@@ -93,7 +96,7 @@ pub struct Cluster {
     pub(crate) changes: Arc<Changes>,
     /// Bells of readers that sleep until there is another node.
     pub(crate) newcomers: Bells,
-    /// The mailbox of the link door's thread, while there is one, and whether a reader is connected there.
+    /// The mailbox of the link door's thread, if that runs, and whether a reader is connected there.
     door: Mutex<Weak<Mailbox>>,
     is_read: AtomicBool,
 }
@@ -130,6 +133,7 @@ impl Cluster {
             channels: Channels::default(),
             followed: FollowedChannels::default(),
             kept_losses: KeptLosses::default(),
+            freezes: Freezes::default(),
             heard: Heard::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
@@ -203,8 +207,8 @@ impl Cluster {
         self.read().get(name).cloned()
     }
 
-    /// The node with this name, made if it is not known. `None`: there are too many nodes, and all of them are up or
-    /// expected.
+    /// The node with this name; it is created if it is not known. `None`: there are too many nodes, and all of them
+    /// are up or expected.
     pub(crate) fn node_or_new(&self, name: &NodeName, now: Nanos) -> Option<Arc<SharedNode>> {
         if let Some(node) = self.node(name) {
             return Some(node);
@@ -296,7 +300,7 @@ impl Cluster {
         forgotten
     }
 
-    /// Forgets a node of which nobody knows any more.
+    /// Forgets a node that no hub knows any more.
     pub(crate) fn forget_node(&self, node: &Arc<SharedNode>) {
         self.change(|known| known.remove(&node.name));
         if node.lock().link().is_up() {
@@ -370,8 +374,8 @@ impl Cluster {
     }
 
     /// Housekeeping, about once a second while anything comes, and once afterwards: counts the lanes that share the
-    /// history's memory, and takes from every node what is beyond its share or not needed. Readers that wait for
-    /// rows of a node that does not send them go on. Returns when there is something to do again although nothing comes.
+    /// history's memory, and frees what a node holds beyond its share or does not need. Readers stop waiting for rows
+    /// that a node does not send. Returns when to call it again even if nothing comes.
     pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().lanes().history_lanes()).sum();
@@ -408,7 +412,8 @@ impl Cluster {
         self.has_given_back(before.saturating_sub(self.node_bytes.held() + self.schemas.held()));
     }
 
-    /// Nodes or readers have given back this many bytes. `true`: that is much, and the system gets what is free.
+    /// Nodes or readers have freed this many bytes. `true`: this is much, so free memory was returned to the
+    /// system.
     pub(crate) fn has_given_back(&self, bytes: u64) -> bool {
         let is_much = bytes >= MUCH;
         if is_much && let Some(act) = self.gave_back.get() {

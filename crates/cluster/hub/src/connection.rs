@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// When the reader's next flush is due, if nothing comes after what `news` counts.
+    /// When the reader's next flush is due, if nothing comes after the news that `news` counts.
     pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
         let Peer::Reader(reader) = &self.peer else { return None };
         // Room in the socket is an event; for a reader without subscriptions nothing can become due.

@@ -1,4 +1,4 @@
-//! What the hub counts of itself, and how it is shown: `khz.hub.*`, one metric for each.
+//! The hub's counts of itself, and how they are shown: `khz.hub.*`, one metric for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,9 @@
 //! A cursor: a reader's place in the rows of one node. It follows the lane that serves the reader, decodes new rows, and
 //! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
 //!
-//! [`serving`] says which lane is to serve it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`former`] which lanes of epochs
-//! before it gets first, [`rows`] how bytes
-//! become rows, [`missing`] what becomes of rows that come late, [`gap`] how rows of a channel come in their order, [`columns`] which slots are selected, [`notices`] what is
-//! said beside rows, [`deliveries`] rows as doors want them.
+//! [`serving`] decides which lane serves it, [`served_lane`] is the lane as the reader gets it, [`lane_change`] moves it to another lane,
+//! [`former`] chooses the lanes of former epochs that come first, [`rows`] decodes bytes into rows, [`missing`] handles late rows, [`gap`]
+//! keeps the rows of a channel in order, [`columns`] selects slots, [`notices`] makes notices, [`deliveries`] makes rows for doors.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,25 +105,25 @@ pub(crate) struct Cursor {
     skipped: bool,
     /// The last row that was handed out had none of the reader's series; before the first one, the node has none of them.
     is_bare: bool,
-    /// The reader wants the lane; before that it only hears what there is.
+    /// The reader wants the lane. Before that, it only gets the offer.
     begun: bool,
     /// Rows that are not here are lost only if the node says so.
     is_past: bool,
     /// Rows that are missing, for a reader that wants late rows too.
     missing: Option<Missing>,
-    /// Which lanes of former epochs it has; `None`: it gets none of them.
+    /// The lanes of former epochs that it has; `None`: it gets no former lanes.
     former: Option<Box<Former>>,
-    /// Rows of a channel that come before what is read next, for any other reader.
+    /// Rows of a channel that must be read before the next rows, for a reader without late rows.
     gap: Option<Gap>,
     /// The reader has the node's answer to the subscription.
     has_answered: bool,
-    /// Of which connection of the node that was.
+    /// The connection of the node on which it had that answer.
     answered_on: u64,
     /// That was a refusal of a channel, or there was no place for it.
     is_refused: bool,
-    /// What the reader has heard of a channel that the node sends; `None`: nothing.
+    /// What the reader was last told about a channel that the node sends; `None`: nothing.
     said: Option<Box<str>>,
-    /// What the reader knows of the rate.
+    /// The rate as the reader knows it.
     pace: Option<Pace>,
     /// Whether the reader knows the node as up.
     up: bool,
@@ -165,7 +164,7 @@ impl Cursor {
         period: Nanos,
         numbers: Numbers,
     ) -> Self {
-        // Every row of a channel comes: none of them stands for others.
+        // Every row of a channel comes: no row stands for several.
         let period = if selection.is_of_channel() { Nanos(0) } else { period };
         Cursor {
             denied: None,
@@ -275,14 +274,14 @@ impl Cursor {
             let is_hubs = want.span == Nanos(u64::MAX) && served.period().0 < 2 * Nanos::SECOND.0;
             missing.waits_for_row = is_hubs && served.every > 1;
         }
-        // Rows that came since the lane was offered are not lost; before that, there may have been none. Of a channel no row is lost that is
-        // here, or that the node has.
+        // Rows that came since the lane was offered are not lost; before that, there may have been none. A channel's row is not lost if it
+        // is here, or if the node has it.
         let is_from_there =
             self.expected == ANY || from >= self.expected || self.is_of_channel() && self.missing.is_none();
         self.place = if is_from_there { lane.join_at(served.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         if is_over && self.missing.is_some() {
-            // No row of it is live any more: all of them come late.
+            // The lane has no live rows any more: all its rows come late.
             (self.place, self.expected) = (lane.leave(), served.newest(lane).map_or(0, |newest| newest + 1));
         }
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
@@ -299,8 +298,8 @@ impl Cursor {
         self.touched.is_some()
     }
 
-    /// The cluster has forgotten the node: rows that are here are handed out, and then the cursor is over. Missing rows are
-    /// not reported: the node still has them, and when it comes back it is another node.
+    /// The cluster has forgotten the node: the rows that are here are handed out, and then the cursor ends. Missing rows
+    /// are not reported: the node still has them, and counts as another node when it comes back.
     pub fn end(&mut self) {
         self.is_ending = true;
     }
@@ -345,7 +344,7 @@ impl Cursor {
         }
     }
 
-    /// Reads what is here from its place on. `false`: there is more.
+    /// Reads the rows that are here, from its place on. `false`: there are more.
     fn read_in_order(&mut self, is_over: bool, take: &mut impl FnMut(Event<'_>)) -> bool {
         loop {
             match self.fill_gap(is_over, take) {
@@ -414,7 +413,7 @@ impl Cursor {
         let node = shared.lock();
         let Some(lane) = node.lanes().get_or_former(served.id) else { return true };
         if !self.begun {
-            // So far the reader only hears what there is.
+            // So far the reader only gets the offer.
             self.pieces.extend(lane.present_schema().map(|schema| (Some(schema.clone()), 0)));
             return true;
         }

@@ -1,5 +1,5 @@
-//! When the link door's thread has something to do although nothing comes: peers may be silent, housekeeping may be
-//! due, readers' flushes may be due. It knows no peers; times come in as arguments.
+//! When the link door's thread must wake up even if nothing comes: for silent peers, for housekeeping, and for
+//! readers' flushes. It knows no peers; times come in as arguments.
 
 use khz_model::Nanos;
 
@@ -89,7 +89,7 @@ pub(crate) struct House {
     /// The count of news then.
     news: u64,
     is_waiting: bool,
-    /// When there is something to do although nothing comes.
+    /// When there is something to do even if nothing comes.
     due: Option<Nanos>,
 }
 
@@ -104,7 +104,7 @@ impl House {
         waiting.into_iter().chain(self.due).min()
     }
 
-    /// Housekeeping was done. There is something to do again at this time, although nothing comes.
+    /// Housekeeping was done. The next one is due at this time, even if nothing comes.
     pub fn was_kept(&mut self, due: Option<Nanos>) {
         self.due = due;
     }

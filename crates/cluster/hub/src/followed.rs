@@ -1,6 +1,6 @@
-//! The channels that readers follow here, whatever their door: each once, while it has readers and for some seconds afterwards, so
-//! that a reader that connects again misses no row. Hubs below are asked for them (`source/asked.rs`). It knows no nodes, and no
-//! rows.
+//! The channels that readers follow here, whatever their door: each channel once, while it has readers and for some seconds
+//! afterwards, so that a reader that reconnects misses no row. This hub requests them from the hubs below (`source/asked.rs`). It
+//! knows no nodes, and no rows.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ impl FollowedChannel {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// What its readers subscribe to at this node; `None`: nothing.
+    /// The subscription of its readers at this node; `None`: they have none.
     pub fn terms_at(&self, node: &str) -> Option<Terms> {
         let Interest { rate, exact, channel, .. } = &self.interest;
         let speaking = self.choice.speaking(node);
@@ -53,14 +53,14 @@ impl FollowedChannel {
 
     /// True if its readers subscribe to the rows of these terms at this node.
     pub fn is_of(&self, terms: &Terms, node: &str) -> bool {
-        // Patterns are compared last: that costs most.
+        // Patterns are compared last, because that costs most.
         self.interest.channel == terms.channel
             && Some(self.interest.rate) == terms.rate
             && self.terms_at(node).is_some_and(|mine| mine.has_rows_of(terms))
     }
 }
 
-/// Who asks a hub below for what is followed here.
+/// Requests the channels that are followed here from a hub below.
 pub(crate) trait AsksBelow: Send + Sync {
     /// Something else is followed now. The caller holds no node.
     fn followed(&self);
@@ -74,7 +74,7 @@ struct Followed {
     left: Nanos,
 }
 
-/// All channels that are followed here, and those whose last reader left a moment ago.
+/// All channels that are followed here, and channels whose last reader left a moment ago.
 #[derive(Default)]
 pub(crate) struct FollowedChannels {
     /// Those without readers stand in the order in which they were left.

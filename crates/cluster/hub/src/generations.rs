@@ -1,5 +1,5 @@
 //! The schemas of a lane, one for each generation, as far as the node has sent them. Slots are only appended: a piece
-//! that is here already changes nothing, and bytes that differ from the offer are refused.
+//! that we already have changes nothing, and bytes that differ from the offer are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Generations {
         self.known.front().map(|(_, schema)| schema)
     }
 
-    /// The newest generation of which a schema is here.
+    /// The newest generation with a schema here.
     pub fn newest(&self) -> Option<u32> {
         self.known.front().map(|(generation, _)| *generation)
     }
@@ -57,7 +57,7 @@ impl Generations {
         self.known.iter().find(|(number, _)| *number == generation).map(|(_, schema)| schema)
     }
 
-    /// Bytes that are here of the schema that was offered last.
+    /// How many bytes of the last offered schema are here.
     pub fn offered_bytes(&self) -> u64 {
         let here = self.offered.and_then(|(generation, _)| self.of(generation));
         here.map_or(0, |schema| schema.bytes())
@@ -104,8 +104,8 @@ impl Generations {
     /// The part of a piece that is not here yet.
     pub fn news<'a>(&self, piece: &SchemaPiece<'a>) -> Result<&'a [u8], Reject> {
         let here = self.of(piece.generation).map_or(0, |schema| schema.bytes());
-        // A node may send bytes that are here already: the hub found the whole schema in another lane meanwhile, or
-        // another sender on this connection has sent them.
+        // A node may send bytes that are here already: the hub has found the whole schema in another lane, or
+        // another sender on this connection has sent the bytes.
         let known = here.checked_sub(piece.offset).ok_or("a piece of a schema that does not continue it")?;
         let known = usize::try_from(known).unwrap_or(usize::MAX).min(piece.bytes.len());
         Ok(&piece.bytes[known..])
@@ -122,8 +122,8 @@ impl Generations {
             return Ok(None);
         }
         let offered = self.offered.filter(|&(generation, _)| generation == piece.generation);
-        // The schema is taken out, so that it grows in place if nothing else holds it. If the piece is refused, the
-        // node sends the schema from the start on its next connection.
+        // We take the schema out of the list, so that it grows in place if nothing else holds it. If the piece is
+        // refused, the node sends the whole schema on its next connection.
         let before = self.take_out(piece.generation);
         let schema = schemas.grow(before, news, offered.map(|(_, offered)| offered))?;
         self.set(piece.generation, schema.clone());

@@ -1,5 +1,5 @@
-//! The channels whose rows the store keeps. The hub follows them itself, so that nodes execute them even if nobody else does. It
-//! reads no row: the lanes that serve it go into the log.
+//! The channels whose rows the store keeps. The hub itself follows them, so that nodes execute them even without a reader. It
+//! reads no row: the lanes that serve these channels go into the log.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl ChannelKeeper {
     /// From now on these channels are kept, and no others.
     pub fn keep(&mut self, wanted: Vec<Interest>) {
         let is_wanted = |kept: &Kept| wanted.contains(&kept.interest);
-        // Those that go come first: one that was changed is another one.
+        // Removed channels come first: a changed channel counts as another one.
         self.kept.retain(is_wanted);
         for interest in wanted {
             if !self.kept.iter().any(|kept| kept.interest == interest) {
@@ -39,8 +39,8 @@ impl ChannelKeeper {
         }
     }
 
-    /// Looks for nodes that have come, and for lanes that have changed: to be called about once a second. Returns what nodes say,
-    /// such as why they refuse a channel, and of which; and which rows the store will never have.
+    /// Searches for new nodes and changed lanes; call it about once a second. Returns notices of nodes, such as why a node
+    /// refuses a channel, and which rows the store will never have.
     pub fn tend(&mut self) -> Vec<(ChannelName, Notice)> {
         let mut said = Vec::new();
         for kept in &mut self.kept {
@@ -63,8 +63,8 @@ impl ChannelKeeper {
 impl Kept {
     fn tend(&mut self, cluster: &Arc<Cluster>) -> Vec<Notice> {
         if self.subscription.is_none() {
-            // As other readers of the channel ask for it, so that all share one subscription at a node. Rows are numbered by
-            // nodes, and not read before somebody wants them, which nobody does.
+            // The same request as that of other readers of the channel, so that all share one subscription at a node. Nodes
+            // number the rows, and a row is only read on demand, which never happens here.
             let (pace, numbers) = (Pace::Prompt, Numbers::Nodes);
             let begun = ClusterSubscription::begin(cluster.clone(), self.interest.clone(), pace, numbers);
             self.subscription = begun.ok().map(ClusterSubscription::kept);

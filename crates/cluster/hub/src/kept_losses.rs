@@ -1,5 +1,5 @@
-//! Rows of channels that the store keeps, and which it will never have: nodes had them no more when they were asked for them. Who
-//! follows these channels for the store says so.
+//! Rows of kept channels that the store will never have: nodes no longer had them when they were requested. The code that follows
+//! these channels for the store reports them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use khz_link::former;
 use khz_model::{ChannelName, NodeName, Notice};
 
-/// Channels at nodes of which losses are counted; those of more are in the counts of the nodes only.
+/// Losses are counted for this many channels at nodes; further losses are only in the counts of the
+/// nodes.
 const LOSSES_MAX: usize = 4_096;
 
 /// How many rows of each channel each node has lost since the start of the hub.
@@ -33,7 +34,7 @@ impl KeptLosses {
         }
     }
 
-    /// What there is to say since this was asked last.
+    /// The notices since the last call.
     pub fn news(&self) -> Vec<(ChannelName, Notice)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new =

@@ -1,5 +1,5 @@
-//! The nodes that the cluster knows: by name, and in the order in which they appeared. A reader that knows them up to
-//! one node searches only those after it. It does not know how a node is.
+//! The nodes that the cluster knows: by name, and in the order in which they appeared. A reader that knows the nodes
+//! up to one node searches only the later nodes. This file does not know the state of a node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

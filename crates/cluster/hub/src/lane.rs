@@ -19,6 +19,7 @@ mod log;
 mod read;
 mod schema;
 
+pub use log::ComparedWith;
 use log::LaneLog;
 
 pub(crate) use late::{Late, Part};
@@ -77,7 +78,7 @@ struct Open {
 }
 
 impl Open {
-    /// What has come of it; `None`: no row.
+    /// The rows that have come, as a block; `None`: no row has come.
     fn into_block(self) -> Option<Block> {
         let Open { header, schema, mut bytes, scanner, .. } = self;
         bytes.truncate(bytes.len() - scanner.unfinished());
@@ -113,13 +114,14 @@ pub(crate) struct Lane {
     recent: VecDeque<Block>,
     /// Bytes in `recent`.
     pub recent_bytes: u64,
-    /// Rows that came, or are lost. Those of the open block count as they come; see [`Lane::end`].
+    /// Rows that came or are lost. Rows of the open block count as soon as they come; see
+    /// [`Lane::end`].
     received: Ranges,
     /// Rows of damaged blocks: they were counted as received, and have not come again.
     taken_back: u64,
     /// Rows that the node said it has lost.
     lost: u64,
-    /// What epochs before this one have counted.
+    /// The counts of earlier epochs.
     before: Counted,
     /// Rows that came after younger rows.
     pub late_rows: u64,
@@ -129,7 +131,7 @@ pub(crate) struct Lane {
     pub readers: usize,
     /// Readers among them that want late rows too.
     pub late_readers: usize,
-    /// What those readers are missing.
+    /// The rows that readers of late rows are missing.
     pub late: Late,
     latest: Option<Box<Latest>>,
     /// The first and the last time of the rows that have come.
@@ -185,7 +187,7 @@ impl Lane {
         self.fastest
     }
 
-    /// A lane that goes on after other epochs, which have counted this.
+    /// A lane that follows other epochs; `before` has their counts.
     pub fn after(name: &str, epoch: u64, period: Nanos, before: Counted) -> Self {
         let mut lane = Lane::new(name, epoch, period);
         (lane.before, lane.late_rows) = (before, before.late);
@@ -206,7 +208,8 @@ impl Lane {
         self.late_rows = self.late_rows.saturating_add(rows);
     }
 
-    /// Its epoch has come back. The epochs until now have counted this, with what this one had counted.
+    /// The lane's epoch has come back. `all` has the counts of all epochs until now, including this
+    /// one.
     pub fn goes_on_after(&mut self, all: Counted) {
         let own = Counted { rows: self.rows(), lost: self.lost(), late: self.late_rows }.minus(self.before);
         self.before = all.minus(own);
@@ -218,7 +221,7 @@ impl Lane {
         self.is_fed = true;
     }
 
-    /// True if a hub below brings its rows: what it lacks may still come, also after other epochs have begun.
+    /// True if a hub below sends its rows: missing rows may still come, even after other epochs have begun.
     pub fn is_fed(&self) -> bool {
         self.is_fed
     }
@@ -366,13 +369,13 @@ impl Lane {
         Some(open.header.first_row + u64::from(open.scanner.rows().checked_sub(1)?))
     }
 
-    /// What the slots of a block mean. A block without slots needs no schema.
+    /// The meaning of a block's slots. A block without slots needs no schema.
     fn schema_of(&self, header: &Header) -> Result<Arc<Schema>, Reject> {
         let empty = || (header.slots == 0).then(Schema::empty).flatten();
         self.schema(header.generation).cloned().or_else(empty).ok_or("a block before its schema")
     }
 
-    /// A block begins. Returns how many of its rows are to be counted: those that have not come before.
+    /// A block begins. Returns how many of its rows count: only rows that have not come before.
     pub fn begin(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
@@ -453,8 +456,8 @@ impl Lane {
         Ok(())
     }
 
-    /// The open block is damaged: it is not what the node has recorded. Its `rows` are missing from now on, so that the hub
-    /// wants them when the node connects again.
+    /// The open block is damaged: it is not what the node has recorded. Its `rows` are missing from now on, so the hub
+    /// requests them when the node connects again.
     fn take_back(&mut self, rows: u64) {
         let Some(open) = self.open.take() else { return };
         let replaced = self.log.as_mut().map_or(0, |log| log.take_back(&open.header, &open.schema));
@@ -576,7 +579,8 @@ impl Lane {
         lost
     }
 
-    /// No block is within another one: those of a hub below begin elsewhere than those of the node itself.
+    /// No block may be within another block: blocks of a hub below begin at other rows than blocks of the
+    /// node itself.
     fn insert(&mut self, block: Block) {
         let (first, end) = (block.header.first_row, block.end());
         let at = self.recent.partition_point(|known| known.header.first_row < first);
@@ -605,7 +609,7 @@ impl Lane {
     }
 }
 
-/// However a lane goes, what it has not handed over goes into the store.
+/// However a lane ends, the rest of its rows goes into the store.
 impl Drop for Lane {
     fn drop(&mut self) {
         if self.log.is_some() {

@@ -1,9 +1,9 @@
-//! What a hub holds at most, each with its reason.
+//! The limits of a hub, each with its reason.
 
 use khz_model::Nanos;
 
-/// Nodes that a hub remembers, connected or not, over restarts. When there are more, nodes that are down and not
-/// expected make room, those that were down the longest first.
+/// Nodes that a hub remembers, connected or not, over restarts. When there are more, it forgets nodes that are
+/// down and not expected, first the nodes that were down the longest.
 pub const NODES_MAX: usize = 65_536;
 
 /// Bytes of the roster's file: as many nodes with names of 250 letters.
@@ -37,8 +37,12 @@ pub use khz_model::schema::SLOTS_MAX;
 /// Bytes of one schema, the same for agents and readers.
 pub use khz_block::schema::SCHEMA_BYTES_MAX;
 
-/// Work that a node may cause with pieces of schemas, in slots that are copied: if blocks use a schema already, each further
-/// piece of it makes the hub copy the slots before. Half a second of the hub's time.
+/// Frozen rows that were requested from nodes and are not yet in a recording: the frozen rows of all nodes together may not fit
+/// into memory. A single node may have more.
+pub const FETCH_BYTES_MAX: u64 = 16 << 20;
+
+/// Work that a node may cause with pieces of schemas, counted in copied slots: if blocks use a schema already, each new
+/// piece makes the hub copy the earlier slots. Half a second of the hub's time.
 pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
 
 /// A piece counts as at least this much work, however small it is.
@@ -47,7 +51,8 @@ pub const SCHEMA_PIECE_WORK: usize = 256;
 /// Work that a node may cause again each second: a piece for each row of the largest schema.
 pub const SCHEMA_WORK_A_SECOND: u64 = 4 << 20;
 
-/// Generations of a schema that a lane remembers: one for each restart of the agent that its ring has seen.
+/// Generations of a schema that a lane remembers: one for each restart of the agent while its ring stayed
+/// the same.
 pub const GENERATIONS_MAX: usize = 8;
 
 /// Bytes of one block: a key row of the largest schema, and eight times as much in deltas.
@@ -72,8 +77,8 @@ pub const NODES_BYTES_MAX: u64 = 1 << 30;
 /// ...and this many bytes more for each connection: the rows of two minutes of 300 series at 1 Hz.
 pub const NODES_BYTES_EACH: u64 = 128 << 10;
 
-/// When a node has been down for this long, the hub frees what it holds of the node, except history and what a reader still
-/// reads. By then a restarted agent is back.
+/// When a node has been down for this long, the hub frees the node's memory, except history and rows that a reader still
+/// reads. A restarted agent is back before that.
 pub const GONE_KEPT: Nanos = Nanos::from_secs(60);
 
 /// The newest block of a base lane is kept for history when its node goes down, if it is not larger than this.
@@ -85,15 +90,15 @@ pub const NODES_DROPPED: usize = 256;
 /// Blocks of a lane that are kept for its readers, whatever the history: a second at 1,000 Hz.
 pub const BLOCKS_FOR_READERS: usize = 8;
 
-/// Bytes of late blocks of a lane that readers have not fetched yet: what a node sends of them in an eighth of a second
-/// at most.
+/// Bytes of a lane's late blocks that readers have not fetched yet. A node sends at most this much in an eighth of a
+/// second.
 pub const LATE_BYTES_MAX: usize = 512 << 10;
 
 /// Readers fetch late blocks ten times a second. A reader that has not done so after this time is too slow.
 pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 
-/// A reader of a channel that lacks rows waits for them for this long after anything has come of late rows, and newer rows
-/// with it: a node that was cut off is back by then.
+/// A reader of a channel waits this long for missing rows, and newer rows wait with them. The time begins again when late
+/// rows come. A node that was cut off is back by then.
 pub const GAP_WAIT: Nanos = Nanos::from_secs(10);
 
 /// Blocks of one lane in the history.
@@ -109,11 +114,11 @@ pub const NODE_SUBSCRIPTIONS_MAX: usize = 56;
 pub const OWN_SUBSCRIPTIONS_MAX: usize = 48;
 
 /// Operations that the link's thread does for all readers in one turn of its loop before it serves the other peers:
-/// names compared, nodes visited, series matched against patterns. One or two milliseconds.
+/// names compared, nodes visited, series matched against patterns. This takes one or two milliseconds.
 pub const OPERATIONS_A_TURN: usize = 2_048;
 
-/// Lookups and comparisons to find out what no node has of a subscription; beyond it the reader hears nothing of that.
-/// Enough for an instance that none of 8,192 nodes has.
+/// Lookups and comparisons to find the parts of a subscription that no node has. If there are more, the reader gets no
+/// notice. Enough for an instance that none of 8,192 nodes has.
 pub const MISSES_EFFORT: usize = 8_192;
 
 /// Bytes of one subscription's patterns without node names: each node gets them. Sixty-four of the longest ordinary
@@ -126,12 +131,12 @@ pub const NOTICES_MAX: usize = 256;
 /// A block for a reader ends at this age. Lanes with many rows end theirs earlier.
 pub const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
 
-/// Nodes go on with a channel for this long without a hub (`khz_gather::CHANNEL_LINGER`): a hub that starts fetches the rows of as
-/// long from the hub below, those of base lanes too.
+/// Nodes go on with a channel for this long without a hub (`khz_gather::CHANNEL_LINGER`): a hub that starts fetches the rows of
+/// this time from the hub below, also the rows of base lanes.
 pub const AWAY_MAX: Nanos = Nanos::from_secs(60);
 
-/// A hub below is asked for a channel for this long after the last reader here has gone. It is longer than the longest pause after
-/// which a reader connects again, so the reader finds the rows since then.
+/// This hub requests a channel from a hub below for this long after the last reader here has gone. This is longer than the longest
+/// pause before a reader reconnects, so the reader finds the rows since then.
 pub const FOLLOWED_LINGER: Nanos = Nanos::from_secs(10);
 /// Channels that are asked for without a reader, at a time: a connection to a hub below has room for 63.
 pub const FOLLOWED_LINGERING_MAX: usize = 8;
@@ -165,7 +170,7 @@ pub const FOLLOW_BYTES_MAX: u64 = 512 << 20;
 /// The part for each node; see [`FOLLOW_BYTES_MAX`].
 pub const FOLLOW_BYTES_A_NODE: u64 = 64 << 10;
 
-/// The largest share of a reader in [`READERS_OUT_BYTES_MAX`]. What does not fit waits in the lanes.
+/// The largest share of a reader in [`READERS_OUT_BYTES_MAX`]. Further bytes wait in the lanes.
 pub const OUT_BYTES_MAX: usize = 1 << 20;
 
 /// A peer for which more bytes wait does not read: it is cut off. A reader loses rows long before that, at its share.
@@ -175,20 +180,24 @@ pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 /// not be an error of the clock: a Beat that was held up measures one too. The node measures it and reports it in its Beats.
 pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
 
-/// Blocks of the past of one lane that wait for the store until the node's clock is measured: at 64 KiB a second, those of
-/// some seconds. Further blocks are stored as if the clock were right.
+/// The rows of a node that has just come wait this long for the store until the node's clock is measured: the first two beats measure it.
+/// A row at a wrong time would look as if the node were silent.
+pub const UNMEASURED_MAX: Nanos = Nanos::from_secs(3);
+
+/// How many past blocks of one lane wait for the store until the node's clock is measured: some seconds at 64 KiB a
+/// second. Further blocks are stored as if the clock were right.
 pub const BLOCKS_UNMEASURED_MAX: usize = 64;
 
-/// Rows of a channel that came through a hub below before older ones, which wait for these: what comes within a flush of 100 ms
-/// at 1,000 Hz, and as much again. Beyond, the older rows are missing.
+/// Rows of a channel that came through a hub below before older rows, and wait for them: twice the rows of a flush of 100 ms at
+/// 1,000 Hz. If there are more, the older rows are missing.
 pub const EARLY_ROWS_MAX: usize = 256;
 
 /// History that a node is asked for after the hub has started: "the last ten minutes". With a store it is asked for all rows
 /// that the store does not have, too.
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);
 
-/// Groups of rules whose results are kept: more than a site writes. Beyond it, one that has not been evaluated for
-/// [`GROUP_SILENT_KEPT`] makes room, or the new one is refused.
+/// Groups of rules whose results are kept: more than a site writes. If there are more, a group that has not been
+/// evaluated for [`GROUP_SILENT_KEPT`] is dropped, or the new group is refused.
 pub const GROUPS_MAX: usize = 1_024;
 /// How long (ms) a group whose evaluations have stopped keeps its place: an hour.
 pub const GROUP_SILENT_KEPT: i64 = 3_600_000;
@@ -198,7 +207,7 @@ pub const GROUP_NAME_BYTES_MAX: usize = 4_096;
 pub const GROUP_SERIES_MAX: usize = 1 << 16;
 /// Series of all groups of rules together, those included that have ended a while ago: 64 for each of 4,096 nodes.
 pub const RECORDED_SERIES_MAX: usize = 1 << 18;
-/// Names of groups that made room for others, so that questions about the past find them; those of 16 sets of rules.
+/// Names of dropped groups, so that queries about the past find them: the names of 16 sets of rules.
 pub const OWNERS_FORMER_MAX: usize = 1 << 14;
 /// How long (ms) a recorded series keeps its slot without a sample: ten minutes.
 pub const GONE_SERIES_KEPT: i64 = 600_000;

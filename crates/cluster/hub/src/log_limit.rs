@@ -1,6 +1,6 @@
-//! A log that neither a port scan nor an agent that is refused again and again can fill. It writes a limited number of
-//! lines a second and says how many it left out. A line that repeats is written at once, and then once a minute with
-//! its count.
+//! A log that does not fill up because of a port scan, or an agent that is refused repeatedly. It writes a limited
+//! number of lines a second and says how many it left out. A line that repeats is written at once, and then once a
+//! minute with its count.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use khz_model::{Nanos, Repeats};
 /// Lines a second.
 const LINES: u32 = 20;
 /// Lines that are remembered, so that they are not repeated at once: one for each agent of a large cluster that has a
-/// wrong token. Beyond it every line counts as new.
+/// wrong token. If there are more, every line counts as new.
 const REPEATS_MAX: usize = 4_096;
 
 /// How many lines there were in this second.
@@ -39,7 +39,7 @@ impl LogLimit {
         }
     }
 
-    /// The same for a peer that comes again and again: lines with equal `same` are repetitions.
+    /// The same for a peer that connects repeatedly: lines with equal `same` are repetitions.
     pub fn warn_of(&mut self, now: Nanos, same: String, line: impl FnOnce() -> String) {
         if let Some(times) = self.happened(now, same) {
             self.warn(now, || line() + &times);
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_second_has_its_lines_and_the_next_one_has_as_many_again() {
         let mut limit = LogLimit::default();
-        // Lines of this second, and how many of them were left out.
+        // The lines of this second, and the number of lines that were left out.
         let mut said = |second: u64, lines: u64| {
             // The end of a second is like its beginning.
             (0..lines).for_each(|n| limit.warn(Nanos(second * Nanos::SECOND.0 + n * 1_000_000), String::new));

@@ -1,5 +1,5 @@
-//! The newest rows of some nodes, for one reader. Nodes whose rows are too old are asked for new ones first; then the
-//! rows are shown where they lie in their lanes, without a copy.
+//! The newest rows of some nodes, for one reader. Nodes whose rows are too old are first asked for new rows. Then the
+//! rows are read directly from their lanes, without a copy.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -73,7 +73,8 @@ impl<'a> HubLook<'a> {
         }
     }
 
-    /// What these nodes have sent last, for a reader that wants to know which nodes show nothing.
+    /// The last rows that these nodes have sent, for a reader that wants to know which nodes show
+    /// nothing.
     pub fn as_sent(cluster: &'a Cluster, nodes: Vec<Arc<SharedNode>>, missing: Vec<String>) -> Self {
         HubLook { missing: Some(missing), ..HubLook::of(cluster, nodes, Files::new(), ANY_AGE) }
     }

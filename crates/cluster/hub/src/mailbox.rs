@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use khz_link::driver::Waker;
+use khz_link::freeze::Freeze;
 use khz_link::texts::ReadFrame;
-use khz_link::{Ask, ChannelFrame, HubEnd};
+use khz_link::{Ask, ChannelFrame, HubEnd, Want};
 use khz_model::{Nanos, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
+use crate::freezes::FreezeOrder;
 use crate::node::Terms;
 
 /// A frame to send on a connection, or what to do with it.
@@ -30,6 +32,12 @@ pub(crate) enum Command {
     Again { lane: u32, from: u64, to: u64 },
     /// Leave: a lane is not wanted any more.
     Leave { lane: u32 },
+    /// Freeze: the rows around a moment are to be kept.
+    Freeze(Arc<FreezeOrder>),
+    /// Thaw: they are not needed any more.
+    Thaw { number: u64 },
+    /// Want: the frozen rows of a lane are fetched.
+    Want { lane: u32, want: Want },
     /// The link door closes.
     Stop,
     /// The connection ends; the reason goes into both logs.
@@ -63,6 +71,13 @@ impl Command {
                 end.refuse(reason, &text, out);
                 return Err(text);
             }
+            Command::Freeze(order) => {
+                let FreezeOrder { number, before, after, ref cause, .. } = *order;
+                let (at, age) = order.moment();
+                end.freeze(&Freeze { number, at, age, before, after, cause }, out);
+            }
+            Command::Thaw { number } => end.thaw(number, out),
+            Command::Want { lane, want } => end.want(lane, &want, out),
             Command::Stop => {}
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! One node as the hub sees it. [`Node`] only routes: each part below has private fields, changes itself, and returns
-//! what is to be sent to the node. [`Node`] sends it.
+//! One node as the hub sees it. [`Node`] only routes calls: each part below has private fields, changes itself, and
+//! returns the commands for the node. [`Node`] sends them.
 //!
 //! | part | owns |
 //! |---|---|
@@ -20,7 +20,7 @@ use khz_model::{Bell, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::lane::Lane;
+use crate::lane::{ComparedWith, Lane};
 use crate::limits::GONE_KEPT;
 use crate::mailbox::Command;
 use crate::memory::Entry;
@@ -36,6 +36,7 @@ mod reports;
 mod requests;
 mod shared;
 mod subscriptions;
+mod up_longer;
 
 pub(crate) use counted::Counted;
 use holding::Holding;
@@ -82,7 +83,7 @@ impl Node {
         &self.link
     }
 
-    /// The same, to note what the node says of itself.
+    /// The link state, to note what the node reports about itself.
     pub fn link_mut(&mut self) -> &mut LinkState {
         &mut self.link
     }
@@ -92,7 +93,7 @@ impl Node {
         &self.lanes
     }
 
-    /// The same, to take in what comes.
+    /// The lanes, to take in what comes.
     pub fn lanes_mut(&mut self) -> &mut Lanes {
         &mut self.lanes
     }
@@ -120,15 +121,14 @@ impl Node {
         self.link.entry(&self.name, now)
     }
 
-    /// The base lane, and the lanes whose rows readers want. A lane that was only offered sends nothing, one that has ended
-    /// has only a past, and one that its readers have left, such as the local lane that a node always has, sends nothing
-    /// any more.
+    /// The base lane, and the lanes whose rows readers want. Other lanes send no rows: a lane may only be offered, may have
+    /// ended, or its readers may have left it, such as the local lane that every node has.
     fn running(&self) -> impl Iterator<Item = &Lane> {
         let lanes = self.lanes.present().iter().filter(|lane| lane.has_rows());
         lanes.filter(|lane| lane.name == BASE || lane.alive && self.subscriptions.need(lane.id))
     }
 
-    /// What its base lane holds, once the node has said so.
+    /// The schema of its base lane, once the node has sent it.
     pub fn schema(&self) -> Option<Arc<Schema>> {
         let schema = self.lanes.base()?.newest_schema()?;
         (!schema.series().is_empty()).then_some(schema)
@@ -163,7 +163,8 @@ impl Node {
         commands.into_iter().for_each(|command| self.send_subscription(command));
     }
 
-    /// Sends a subscription. A node that is older than channels gets none: that it is older is the answer.
+    /// Sends a subscription. A node that is too old for channels gets none: the answer says that it is too
+    /// old.
     fn send_subscription(&mut self, mut command: Command) {
         let link = self.link.link();
         if let Command::Interest { number, terms, is_own } = &mut command {
@@ -186,7 +187,7 @@ impl Node {
         was_linked
     }
 
-    /// Nothing that belonged to a connection is there any more.
+    /// Removes everything that belonged to a connection.
     fn hang_up(&mut self) {
         self.lanes.hang_up();
         self.subscriptions.hang_up();
@@ -200,20 +201,25 @@ impl Node {
 
 /// What the store gets.
 impl Node {
-    /// If the hub has a store, the rows of this lane go there from now on: those of the base lane, and those of a channel that is
-    /// kept, also of a lane in which it ran before.
+    /// If the hub has a store, the rows of this lane go there from now on: this holds for the base lane, and for lanes in which a
+    /// kept channel runs or ran.
     pub fn log_lane(&mut self, lane: u64, cluster: &Cluster) {
         let Some(intake) = cluster.intake() else { return };
+        let is_direct = self.link.is_direct();
         let Node { name, lanes, subscriptions, .. } = self;
         let is_former =
             |lane: &Lane| channel_of(&lane.name).is_some_and(|name| subscriptions.keep_channel(name));
         let is_kept = |lane: &Lane| lane.name == BASE || subscriptions.are_kept(lane.id) || is_former(lane);
         if let Some(lane) = lanes.get_mut(lane).filter(|lane| is_kept(lane)) {
+            let is_new = !lane.is_logged();
             lane.log_to(intake, name);
+            if is_new && is_direct {
+                lane.await_clock();
+            }
         }
     }
 
-    /// The store keeps the rows of a subscription no longer: what came so far stays there.
+    /// The store no longer keeps the rows of a subscription: the rows that came before stay there.
     pub fn forsake(&mut self, subscription: u32) {
         self.subscriptions.forsake(subscription);
         let Some(lane) = self.subscriptions.get(subscription).and_then(|known| known.lane()) else { return };
@@ -229,9 +235,15 @@ impl Node {
         self.subscriptions.get(subscription)?.lane()
     }
 
-    /// The node's clock was measured: it is this much ahead of ours.
-    pub fn set_clock(&mut self, ahead: i64) {
-        self.lanes.logged_mut().for_each(|lane| lane.set_clock(ahead));
+    /// The node's clock was measured: it is this much ahead.
+    pub fn set_clock(&mut self, ahead: i64, of: ComparedWith) {
+        self.lanes.logged_mut().for_each(|lane| lane.set_clock(ahead, of));
+    }
+
+    /// The same for lanes that have come since it was measured.
+    pub fn set_clock_of_new_lanes(&mut self, ahead: i64, of: ComparedWith) {
+        let new = self.lanes.logged_mut().filter(|lane| lane.lacks_clock());
+        new.for_each(|lane| lane.set_clock(ahead, of));
     }
 }
 
@@ -267,8 +279,8 @@ impl Node {
         self.leave_unneeded_lanes();
     }
 
-    /// Leaves the lanes that serve no subscription. While one is not answered no lane is left: it may be the lane that will
-    /// serve, and its Want may be sent before the Leave.
+    /// Leaves the lanes that serve no subscription. While a subscription is not answered, no lane is left: a lane may be
+    /// the one that will serve it, and its Want may be sent before the Leave.
     fn leave_unneeded_lanes(&mut self) {
         if !self.link.is_up() || !self.subscriptions.are_answered() {
             return;
@@ -299,8 +311,8 @@ impl Node {
             .map(|lane| Start { epoch: lane.epoch, row: lane.next_row().max(lane.next_offered) })
     }
 
-    /// Where a reader of a channel begins that subscribes now; `None`: where the lane begins to serve. With `is_state` the newest row
-    /// that is here comes first, since no other may come for long.
+    /// The row at which a reader begins that subscribes to a channel now; `None`: where the lane begins to serve. With `is_state` it
+    /// begins with the newest row here, since the next row may come much later.
     pub fn start_of_reader(&self, subscription: u32, is_state: bool) -> Option<Start> {
         let start = self.subscriptions.get(subscription)?.start()?;
         let is_it = |lane: &&Lane| lane.epoch == start.epoch;
@@ -346,7 +358,8 @@ impl Node {
 
 /// Rows that readers want right now.
 impl Node {
-    /// A reader requests rows. Returns the number of the request that it waits for; `None`: what is here is all it gets.
+    /// A reader requests rows. Returns the number of the request that it waits for; `None`: it gets only the rows that
+    /// are here.
     pub fn request(&mut self, request: &RowRequest<'_>, round: &Arc<Round>) -> Option<u32> {
         // A node that comes through another hub has only what that hub sends.
         if !self.link.is_direct() {
@@ -427,7 +440,8 @@ impl Node {
         self.holding.may_grow(cost, now)
     }
 
-    /// Bytes for its lanes came. What the node holds is counted now and then; an error says that it may not hold that.
+    /// Bytes for its lanes came. Now and then, the memory that the node uses is counted; an error says that it uses
+    /// too much.
     pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), NoRoom> {
         if self.holding.take_bytes(bytes) { self.count(cluster) } else { Ok(()) }
     }
@@ -444,25 +458,26 @@ impl Node {
         (size_of::<SharedNode>() as u64 + lanes, schemas)
     }
 
-    /// When a node that is down gives back what is not needed; `None`: it is up, or has done so.
+    /// When a node that is down frees the memory that is not needed; `None`: the node is up, or has
+    /// already freed it.
     pub fn gives_back_at(&self) -> Option<Nanos> {
         self.holding.gives_back_at(self.link.changed()).filter(|_| !self.link.is_up())
     }
 
-    /// Gives back what is neither history nor read, with `all` history too. The node's name, its status and which rows came
-    /// stay known. `true`: there was something to give back.
+    /// Frees everything that is neither history nor read; with `all`, also history. The node's name, its status and which
+    /// rows came stay known. `true`: something was freed.
     pub fn give_back(&mut self, cluster: &Cluster, all: bool) -> bool {
         let before = self.held();
         let is_all = self.lanes.give_back(cluster.keeps_history(), all);
-        // What is read is tried again later.
+        // Lanes that are read are tried again later.
         self.holding.gave_back(is_all);
         // It holds less than before.
         let _ = self.count(cluster);
         before != self.held()
     }
 
-    /// Drops what nobody needs any more: old blocks beyond `history_bytes` a lane, late rows, requests. A node that is down
-    /// gives back what it holds when its time has come, or at once if memory is short; `true`: it did.
+    /// Drops data that is no longer needed: old blocks beyond `history_bytes` a lane, late rows, requests. A node that is
+    /// down also frees its memory when its time has come, or at once if memory is short; `true`: it did.
     pub fn keep_house(&mut self, cluster: &Cluster, history_bytes: u64, now: Nanos, is_short: bool) -> bool {
         self.lanes.trim(history_bytes);
         self.lanes.forget_late(now);
@@ -478,7 +493,7 @@ impl Node {
         !lanes.is_empty()
     }
 
-    /// When there is something to do for the node although nothing comes.
+    /// When the node needs attention even if nothing comes.
     pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
         self.next_give_back(now).into_iter().chain(self.lanes.gap_until()).min()
     }

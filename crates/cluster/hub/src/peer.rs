@@ -1,9 +1,11 @@
-//! What the frames of a connection mean for the cluster. The protocol itself is `khz_link`'s; the bytes are the
-//! connection's. [`welcome`] decides who a peer is, [`wants`] what the hub wants of a lane.
+//! What the frames of a connection mean for the cluster. `khz_link` handles the protocol, and the connection
+//! the bytes. [`welcome`] decides who a peer is, and [`wants`] which rows of a lane the hub requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use khz_link::freeze::Frozen;
+use khz_link::frozen;
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Leaving, Reason, Reject, Role,
@@ -16,7 +18,7 @@ use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
-use crate::lane::Lane;
+use crate::lane::{ComparedWith, Lane};
 use crate::limits::{LANES_MAX, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
 use crate::node::{Answer, NoRoom, Node, SharedNode};
@@ -24,6 +26,7 @@ use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::rule_rows;
 use crate::schemas::FULL;
+use crate::trusted;
 
 mod wants;
 mod welcome;
@@ -91,6 +94,23 @@ impl Talk<'_> {
         })
     }
 
+    /// True if a lane of this connection has frozen rows. They go into a recording, and not into the node's lanes.
+    fn is_frozen(&self, lane: u32) -> bool {
+        self.cluster.freezes.is_fetched(self.connection, lane)
+    }
+
+    /// A node offers frozen rows.
+    fn offer_frozen(&self, offer: &LaneOffer<'_>) -> Taken {
+        let Peer::Node(shared) = &*self.peer else {
+            return Err(protocol("frozen rows of a peer that is no node"));
+        };
+        let link = shared.lock().link().link().cloned();
+        if let Some(link) = link.filter(|link| link.connection() == self.connection) {
+            self.cluster.freezes.offered(&shared.name, &link, offer);
+        }
+        Ok(())
+    }
+
     fn reader(&mut self) -> Result<&mut Reader, Reject> {
         match &mut *self.peer {
             Peer::Reader(reader) => Ok(reader),
@@ -110,7 +130,8 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
-    /// The node has as many lanes as a hub takes: those go on, and the readers of this one hear why nothing comes.
+    /// The node already has as many lanes as a hub accepts. Those lanes continue, and the readers of this lane get
+    /// a notice why no rows come.
     fn refuse_lane(&self, node: &mut Node, offer: &LaneOffer<'_>) {
         Counts::add(&self.cluster.counts.lanes_refused, 1);
         let text = format!("the hub has {LANES_MAX} lanes of this node, and takes no more");
@@ -150,6 +171,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
+        if frozen::of_name(offer.name).is_some() {
+            return self.offer_frozen(offer).map(|()| None);
+        }
         self.node(|node| {
             let lanes = node.lanes_mut();
             let Some(id) = lanes.offered(offer.lane, offer.name, offer.epoch, offer.period) else {
@@ -173,6 +197,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
+        if self.is_frozen(piece.lane) {
+            return self.cluster.freezes.schema(self.connection, piece);
+        }
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
         self.grown(piece.bytes.len(), |node| {
             let no_lane = || protocol("a schema of no lane");
@@ -196,6 +223,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn block(&mut self, number: u32, bytes: &[u8]) -> Taken {
+        if self.is_frozen(number) {
+            return self.cluster.freezes.block(self.connection, number, bytes);
+        }
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
         let rows = self.grown(bytes.len(), |node| {
@@ -213,6 +243,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn rows(&mut self, number: u32, bytes: &[u8]) -> Taken {
+        if self.is_frozen(number) {
+            return self.cluster.freezes.rows(self.connection, number, bytes);
+        }
         let rows = self.grown(bytes.len(), |node| {
             node.link_mut().heard(self.now);
             let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("rows of no lane"))?;
@@ -226,6 +259,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn end(&mut self, end: &End) -> Taken {
+        if self.is_frozen(end.lane) {
+            return self.cluster.freezes.end(self.connection, end);
+        }
         self.node(|node| {
             let lane = node
                 .lanes_mut()
@@ -236,6 +272,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn past(&mut self, number: u32, last: bool, bytes: &[u8]) -> Taken {
+        if self.is_frozen(number) {
+            return self.cluster.freezes.past(self.connection, number, last, bytes);
+        }
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
         let rows = self.grown(bytes.len(), |node| {
@@ -252,6 +291,9 @@ impl HubSide for Talk<'_> {
     }
 
     fn lost(&mut self, number: u32, from: u64, to: u64) -> Taken {
+        if self.is_frozen(number) {
+            return self.cluster.freezes.lost(self.connection, number, from, to);
+        }
         let lost = self.node(|node| {
             let name = node.name.clone();
             let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("lost rows of no lane"))?;
@@ -267,6 +309,10 @@ impl HubSide for Talk<'_> {
     }
 
     fn closed(&mut self, lane: u32) -> Taken {
+        if self.is_frozen(lane) {
+            self.cluster.freezes.closed(self.connection, lane);
+            return Ok(());
+        }
         self.node(|node| {
             node.close_lane(lane);
             Ok(())
@@ -295,6 +341,12 @@ impl HubSide for Talk<'_> {
         })
     }
 
+    fn frozen(&mut self, frozen: &Frozen) -> Taken {
+        let (name, up_longer) = self.node(|node| Ok((node.name.clone(), node.link().up_longer())))?;
+        self.cluster.freezes.answered(&name, self.connection, frozen, up_longer);
+        Ok(())
+    }
+
     fn given(&mut self, lane: u32, ask: u32) -> Taken {
         self.node(|node| {
             node.request_answered(lane, ask, self.now, &self.cluster.counts);
@@ -306,8 +358,17 @@ impl HubSide for Talk<'_> {
         // The mailbox has a command that cuts a superseded connection.
         let _ = self.node(|node| {
             node.link_mut().beat(beat, self.now);
-            if let Some(ahead) = node.link().beats().clock_offset.filter(|_| beat.round_trip.is_some()) {
-                node.set_clock(ahead);
+            if let Some((ahead, machine)) = node.link().beats().clock_offset.zip(trusted::machine_ahead()) {
+                if beat.round_trip.is_some()
+                    && let Some(row) = node.lanes().base().and_then(Lane::newest)
+                {
+                    node.link_mut().measured(ahead, row, self.now);
+                }
+                let ahead = ahead.saturating_add(machine);
+                match beat.round_trip.is_some() {
+                    true => node.set_clock(ahead, ComparedWith::Ours),
+                    false => node.set_clock_of_new_lanes(ahead, ComparedWith::Ours),
+                }
             }
             for (lane, known) in node.lanes().connected().filter(|(_, lane)| lane.has_rows()) {
                 let (received, stored) = (known.complete_until(), known.stored_until());

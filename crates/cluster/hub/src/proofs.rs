@@ -1,5 +1,5 @@
-//! What proves an identity at the link door, and the answer to a peer that proves too little. What a role may do is
-//! decided elsewhere (`khz_trust::standing`).
+//! The proofs of an identity at the link door, and the answer to a peer that proves too little. What a role may do
+//! is decided elsewhere (`khz_trust::standing`).
 
 use khz_trust::{ClusterKey, Identity, NONCE_BYTES, PROOF_BYTES, Place, Proof, Role, RunKey, Way};
 
@@ -137,7 +137,7 @@ mod tests {
         ClusterKey::from_bytes([byte; 32])
     }
 
-    /// What a peer hears that comes with a certificate, a token of this key, or both.
+    /// The answer to a peer that has a certificate, a token of this key, or both.
     fn judged(proofs: &Proofs, certified: bool, token: Option<u8>) -> Result<Proof, String> {
         let said = identity("n1");
         let token = token.map(|byte| key(byte).token(said.role, &said.name).proof(&NONCE));

@@ -31,7 +31,7 @@ const FORGOTTEN_LATE: Duration = Duration::from_secs(10);
 /// Answers questions about a cluster.
 pub struct HubQuery {
     pub(crate) cluster: Arc<Cluster>,
-    /// What remembers the past, if there is a store.
+    /// The store that answers queries about the past, if there is one.
     past: Option<Arc<dyn Ranges>>,
     /// Counts of other parts of the program, shown with the hub's own.
     tallies: Vec<(Series, Arc<AtomicU64>)>,
@@ -60,7 +60,7 @@ impl HubQuery {
         self.telling_each(counts.into_iter().map(series).collect())
     }
 
-    /// The same for counts of which there are several, each an instance.
+    /// The same for counts that have several instances.
     pub fn telling_each(mut self, counts: Vec<(Series, Arc<AtomicU64>)>) -> Self {
         self.tallies.extend(counts);
         self
@@ -211,7 +211,7 @@ impl Query for HubQuery {
 
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
         let forgotten = self.cluster.forget(nodes);
-        // Who was told that a node is forgotten does not meet it again after a kill -9.
+        // Once the answer says that a node is forgotten, the node must not reappear, even after a kill -9.
         match forgotten.nodes.is_empty() || self.cluster.changes.ring_and_wait(FORGOTTEN_LATE) {
             true => Ok(forgotten),
             false => Err(QueryError::Unwritten),
@@ -267,7 +267,7 @@ impl Query for HubQuery {
             }
         }
         let cluster = self.cluster.clone();
-        // What a channel sends is worth knowing at once.
+        // Rows of a channel are worth knowing at once.
         let pace = if interest.channel.is_some() { Pace::Prompt } else { Pace::Flushed };
         Ok(Box::new(ClusterSubscription::new(cluster, interest, pace, Numbers::Doors)?))
     }
@@ -492,7 +492,7 @@ fn base_blocks(node: &SharedNode) -> Vec<Block> {
 /// The columns of blocks whose slots have different meanings: a node may have given slots back in between.
 #[derive(Default)]
 struct Wide {
-    /// Those of the newest block first, then what only older ones have.
+    /// The series of the newest block first, then the series that only older blocks have.
     series: Vec<Series>,
     places: HashMap<(String, Option<Instance>), usize>,
 }
@@ -528,13 +528,14 @@ impl Wide {
     }
 }
 
-/// What tells a series from every other one of its node.
+/// The key that distinguishes a series from every other one of its node.
 fn name(series: &Series) -> (String, Option<Instance>) {
     (series.metric.name.to_string(), series.instance.clone())
 }
 
 impl Cluster {
-    /// How many nodes are up, how many are known, and how many of those are expected and were never heard.
+    /// How many nodes are up, how many are known, and how many of the known nodes are expected and were
+    /// never heard.
     pub(crate) fn up(&self) -> (u64, u64, u64) {
         let nodes = self.nodes();
         let is_up = |node: &&Arc<SharedNode>| node.up.load(Ordering::Relaxed);

@@ -36,13 +36,13 @@ pub(crate) struct Reader {
     numbering: Numbering,
     /// Answers for the next pump: while frames come in there is no room for them.
     answers: Vec<(u32, Result<Rate, String>)>,
-    /// What no node has of a subscription; it follows the subscription's answer.
+    /// The parts of a subscription that no node has; sent after the subscription's answer.
     remarks: Vec<(u32, String)>,
     /// The list of nodes, if the reader wants it.
     roster: Option<Roster>,
     /// The list of channels, if the reader wants it.
     channels: Option<ChannelList>,
-    /// The revision of the channels when the definitions of those that it named were compared.
+    /// The revision of the channels at the last comparison of the definitions that it named.
     revision: u64,
     /// Kernel texts that it wants.
     pub texts: ReaderTexts,
@@ -53,14 +53,14 @@ struct Feed {
     number: u32,
     pace: Pace,
     subscription: ClusterSubscription,
-    /// What the answer will grant, until there is room for it.
+    /// What the answer will grant; it waits here until there is room for the answer.
     asked: Option<Asked>,
     lanes: Vec<FeedLane>,
     /// The cursor that is read first.
     next: usize,
     /// The subscription or one of its lanes is new: its newest row does not wait for the next flush.
     fresh: bool,
-    /// The channel that it named, and what that was.
+    /// The channel that it named, and the definition at that time.
     named: Option<(ChannelName, Interest)>,
 }
 
@@ -266,7 +266,8 @@ impl Reader {
         roster.into_iter().chain(self.channels.as_ref().map(ChannelList::next)).min()
     }
 
-    /// Writes answers, lanes and new rows; nothing while `out` is full. `true`: there is more, even if nothing comes.
+    /// Writes answers, lanes and new rows, unless `out` is full. `true`: there is more to write, even if nothing
+    /// comes.
     pub fn pump(
         &mut self,
         cluster: &Arc<Cluster>,
@@ -341,7 +342,7 @@ impl Feed {
         let now = clock::boot();
         let out_max = cluster.out_bytes_max();
         let cursors = self.subscription.cursors();
-        // A slow reader goes on where it stopped, so that each node has its turn.
+        // A slow reader continues where it stopped, so that each node has its turn.
         let (all, first) = (self.lanes.len(), self.next);
         for index in (0..all).map(|n| (first + n) % all) {
             if out.len() > out_max {
@@ -400,7 +401,7 @@ impl Feed {
     }
 }
 
-/// What a frame says by itself.
+/// The interest that a frame itself describes.
 fn asked(frame: &InterestFrame<'_>) -> Result<Interest, String> {
     let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
     let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();

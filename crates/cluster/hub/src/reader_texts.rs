@@ -1,5 +1,5 @@
-//! The kernel texts that one reader wants, of any nodes. It writes each change once, after the rows, as far as the
-//! reader keeps up. It holds no text except the one that is being written.
+//! The kernel texts that one reader wants, of any nodes. It writes each change once, after the rows, as fast as
+//! the reader reads. It holds only the text that it is writing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl ReaderTexts {
         Ok(())
     }
 
-    /// Whether there is room for one more text beside what all readers hold.
+    /// True if there is room for one more text, given the texts of all readers.
     fn has_room(&mut self, cluster: &Cluster) -> bool {
         let held = (self.reads.len() + self.early.len() + 1) as u64 * READ_BYTES;
         match &self.share {

@@ -20,7 +20,7 @@ use crate::limits::{
 };
 use group::Group;
 
-/// What lanes of groups are called.
+/// The name of the lanes of groups.
 const LANE: &str = "base";
 
 /// Where the evaluation of rules puts its results. Copies write to the same hub; several threads may, each another group at a time.
@@ -80,17 +80,17 @@ pub enum RecordError {
 }
 
 impl RecordedSeries {
-    /// The results of this hub's rules. A group's lane goes into the log that the cluster has at the group's first evaluation: evaluate
-    /// none before [`Cluster::log_to`].
+    /// The results of this hub's rules. A group's lane goes into the log that the cluster has at the group's first evaluation, so
+    /// evaluate no group before [`Cluster::log_to`].
     pub fn new(cluster: Arc<Cluster>) -> Self {
         RecordedSeries { cluster }
     }
 
-    /// Records one evaluation of a group: exactly these samples, at this time (ms since 1970), which is later than that of the
-    /// evaluation before. Series that the evaluation before had, and this one has not, end at this time; so does one whose sample is
-    /// [`khz_promql::stale`]. Samples that cannot be recorded are left out: such of a series that is there twice (the first counts),
-    /// without a name, with a label that no series may have, or beyond a limit. A group whose evaluations stop ends as series do
-    /// that nobody scrapes: after the look-back of the queries. To end it at once, record an evaluation without samples.
+    /// Records one evaluation of a group: exactly these samples, at this time (ms since 1970), which must be later than the previous
+    /// evaluation. A series that only the previous evaluation had ends at this time, and so does a series whose sample is
+    /// [`khz_promql::stale`]. Some samples are left out: a second sample of the same series, a sample without a name, with a label
+    /// that no series may have, or beyond a limit. If the evaluations of a group stop, its series end like series that are no longer
+    /// scraped: after the look-back of the queries. To end it at once, record an evaluation without samples.
     ///
     /// # Errors
     /// Nothing was recorded; the next evaluation may be.
@@ -119,7 +119,7 @@ impl RecordedSeries {
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     groups: RwLock<HashMap<NodeName, Arc<Mutex<Group>>>>,
-    /// Owners that made room: the store may have what they have recorded.
+    /// Owners that were dropped: the store may have their recorded series.
     former: Mutex<BTreeSet<NodeName>>,
     /// Series of all groups.
     series: AtomicUsize,
@@ -211,12 +211,12 @@ impl Recorded {
         Some(locked(&group, |group| act(group.lane())))
     }
 
-    /// The blocks of an owner that are here.
+    /// The blocks of this owner.
     pub fn blocks(&self, owner: &NodeName) -> Option<Vec<Block>> {
         self.lane(owner, |lane| lane.blocks_since(Nanos(0)))
     }
 
-    /// What the log does not have yet of an owner in this time.
+    /// The part of an owner's rows in this time that the log does not have yet.
     pub fn open(&self, owner: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock> {
         let is_within =
             |lane: &Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);

@@ -1,5 +1,5 @@
-//! The list of nodes with their status, for a reader that shows the cluster: it is written as a whole, again and again
-//! while the reader wants it. Only the place in the list is kept.
+//! The list of nodes with their status, for a reader that shows the cluster: it writes the whole list repeatedly while
+//! the reader wants it. It keeps only the place in the list.
 
 use khz_link::node_status;
 use khz_model::{Nanos, NodeName};
@@ -32,7 +32,7 @@ impl Roster {
         self.next
     }
 
-    /// Writes what is due; nothing while `out` is full.
+    /// Writes what is due, unless `out` is full.
     pub fn pump(&mut self, cluster: &Cluster, out: &mut Vec<u8>) {
         let now = clock::boot();
         if now < self.next {
@@ -102,7 +102,7 @@ mod tests {
         assert!(out.is_empty(), "it is not due");
         drop(cluster.node_or_new(&name(NODES_A_PERIOD), now));
         at(1);
-        // It writes no more than may wait, and goes on after the node that was written last.
+        // It stops when `out` is full, and continues after the node that it wrote last.
         out = vec![0; cluster.out_bytes_max()];
         roster.pump(&cluster, &mut out);
         assert_eq!(listed(&out.split_off(cluster.out_bytes_max())), (vec!["n0000".to_owned()], None));

@@ -1,5 +1,5 @@
-//! What nodes say of rules that they judge by themselves: the hub follows a channel for each part of the rules on all nodes, and a
-//! thread that judges hears of each row at once. It reads rows of no other channels, and does not know what they mean.
+//! The results of rules that nodes evaluate themselves: the hub follows a channel for each part of the rules on all nodes, and
+//! each row wakes the thread that evaluates rules. It reads no other channels, and does not know the meaning of the rows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,17 +16,17 @@ use crate::cursor::{Cursor, Event, Numbers};
 use crate::node::SharedNode;
 use crate::subscription::{ClusterSubscription, Pace};
 
-/// Places at nodes that are read in turn about once a second, beside those that ring: enough for all of them in a small cluster. In
-/// one of 4,096 nodes with 26 channels each place has its turn every 26 seconds.
+/// How many pairs of node and channel are read in turn about once a second, beside pairs that rang: enough for all pairs of a small
+/// cluster. With 4,096 nodes and 26 channels, each pair has its turn every 26 seconds.
 const TENDED_AT_ONCE: usize = 4_096;
 
 /// Nodes whose newest rows are asked for at a time.
 const NEWEST_MAX: usize = 64;
 
-/// A hub that ends says so long before, at most, that its nodes are gone.
+/// A hub that ends says so at most this long before its nodes are gone.
 const GONE_BEFORE: Nanos = Nanos::from_secs(3);
 
-/// How the names of these channels begin. Nobody else may have such a channel.
+/// The prefix of the names of these channels. No other channel may have it.
 pub const RULES_PREFIX: &str = "khz_rules_";
 
 /// True for a lane whose rows are of rules.
@@ -71,7 +71,7 @@ impl Heard {
 
     fn take(&self) -> Vec<Arc<SharedNode>> {
         let nodes = std::mem::take(&mut self.lock().nodes);
-        // Before they are read: what comes from now on rings again.
+        // Before the read: rows that come from now on ring again.
         nodes.iter().for_each(|node| node.is_heard.store(false, Ordering::Release));
         nodes
     }
@@ -92,7 +92,8 @@ pub struct RuleNews {
     pub node: NodeName,
     /// Rows in their order, each with its columns.
     pub rows: Vec<(Arc<Vec<Series>>, Row)>,
-    /// What it said before does not count any more: its lane is over, or rows are lost. Rows above came after that.
+    /// Earlier results of the node no longer count: its lane is over, or rows are lost. The rows above came after
+    /// that.
     pub is_broken: bool,
     /// It will send no rows, or judges without some series, for this reason.
     pub refusal: Option<String>,
@@ -118,13 +119,13 @@ struct Followed {
 }
 
 impl RuleRows {
-    /// Follows nothing so far. This thread is woken when rows have come.
+    /// Follows no channels at first. New rows wake `thread`.
     pub fn new(cluster: Arc<Cluster>, thread: Thread) -> Self {
         cluster.heard.lock().thread = Some(thread);
         RuleRows { cluster, followed: Vec::new(), turn: 0 }
     }
 
-    /// From now on these channels are followed, and no others. Those that stay go on.
+    /// From now on, follows exactly these channels. Channels that stay are not interrupted.
     pub fn follow(&mut self, wanted: Vec<Interest>) {
         self.followed.retain(|one| wanted.contains(&one.interest));
         for interest in wanted {
@@ -151,8 +152,8 @@ impl RuleRows {
         all
     }
 
-    /// Looks for nodes that have come, and reads the channels whose turn it is, of all nodes, whether they rang or not: what nodes
-    /// refuse, and lanes that are over, ring nobody. To be called about once a second.
+    /// Searches for new nodes, and reads the channels whose turn it is, on all nodes, whether they rang or not: refusals of nodes
+    /// and the ends of lanes ring nothing. Call it about once a second.
     pub fn tend(&mut self) -> Vec<RuleNews> {
         let RuleRows { cluster, followed, turn } = self;
         followed.iter_mut().for_each(|one| one.find(cluster));
@@ -189,8 +190,8 @@ impl RuleRows {
         node.is_some_and(|node| node.lock().link().is_direct())
     }
 
-    /// The nodes that have gone together with the hub below through which they came, whose connection has ended within this time. They
-    /// may be well: that hub was restarted, perhaps.
+    /// The nodes that are gone because the connection to their hub below has ended within this time. They may be well: perhaps only
+    /// that hub was restarted.
     pub fn gone_with_their_hub(&self, within: Nanos) -> Vec<NodeName> {
         let now = clock::boot();
         let Some(lost) = self.cluster.sources.lost_within(within, now) else { return Vec::new() };
@@ -254,7 +255,7 @@ impl Followed {
     }
 }
 
-/// What a cursor has that was not read; `None`: nothing.
+/// The unread rows of a cursor; `None`: there are none.
 fn read(channel: &ChannelName, cursor: &mut Cursor) -> Option<RuleNews> {
     let (mut rows, mut is_broken) = (Vec::new(), false);
     cursor.read(|event| match event {

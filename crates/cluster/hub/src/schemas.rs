@@ -123,8 +123,8 @@ impl Schemas {
         self.known().get(hash)?.upgrade().filter(|schema| schema.bytes() == bytes)
     }
 
-    /// The schema that `base` becomes with more bytes. If it is as long as the offered one, it must be that one. A
-    /// schema that nothing else holds grows in place, another is copied.
+    /// The schema that results when `base` gets more bytes. If it is as long as the offered schema, it must be
+    /// equal to it. If nothing else holds a schema, it grows in place; otherwise it is copied.
     pub fn grow(
         &self,
         base: Option<Arc<Schema>>,

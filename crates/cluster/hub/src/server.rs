@@ -30,7 +30,8 @@ const ACCEPT_BACKLOG: i32 = 4_096;
 pub struct LinkDoor {
     /// Addresses.
     pub listen: Vec<SocketAddr>,
-    /// A socket of this machine, non-blocking. Root and our own user may have any role there, others read.
+    /// A local socket, non-blocking. Root and our own user may have any role there; other users may only
+    /// read.
     pub local: Option<UnixListener>,
     /// The folder for the key of this run, which peers on loopback show, and the local socket's name in it.
     pub run: Option<(PathBuf, Option<String>)>,
@@ -40,7 +41,7 @@ pub struct LinkDoor {
     pub key: Option<ClusterKey>,
     /// Whether a certificate of the cluster's CA is accepted instead of a token.
     pub certificates: bool,
-    /// The administrator accepts that there is no TLS, and that nothing proves the names of nodes.
+    /// The administrator accepts that there is no TLS, and that nodes do not prove their names.
     pub insecure: bool,
 }
 
@@ -78,8 +79,8 @@ impl LinkServer {
         Self::start_with(cluster, door, None)
     }
 
-    /// The same for a cluster of one node, which has its own socket, `own`. Connections at other sockets are accepted once
-    /// rows of the node are here, so that readers never see an empty cluster.
+    /// The same for a cluster of one node, which has its own socket, `own`. Connections at other sockets are accepted only
+    /// when rows of the node have come, so that readers never see an empty cluster.
     pub fn start_for_own(
         cluster: Arc<Cluster>,
         door: LinkDoor,

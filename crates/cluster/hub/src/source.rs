@@ -1,13 +1,14 @@
-//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate or once a second,
-//! and with the channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of
-//! the node as if the node had sent it: under the node's epoch and numbers, so that a row that comes twice is known. It refuses a hub
-//! that gets nodes from here, since that would be a loop.
+//! Another hub as a source of nodes (`--source`, nested hubs): its nodes appear here under their names, at their base rate or once a
+//! second, and with the channels that readers follow here. This hub reads the other hub as any reader does. It puts each row into a
+//! lane of the node as if the node had sent it, under the node's epoch and numbers, so that it recognizes repeated rows. It refuses a
+//! hub that gets nodes from here, since that would be a loop.
 
 mod asked;
 mod early_rows;
 mod fed_channel;
 mod fed_lane;
 mod held_rows;
+mod hub_clock;
 mod late_rows;
 mod node_below;
 
@@ -24,14 +25,17 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::followed::AsksBelow;
 use crate::generations::Generations;
+use crate::lane::ComparedWith;
 use crate::mailbox::{Command, Mailbox};
-use crate::node::{SOURCE_SHIFT, SharedNode, THROUGH_HUB};
+use crate::node::{Node, SOURCE_SHIFT, SharedNode, THROUGH_HUB};
+use crate::trusted;
 use asked::Asking;
 pub(crate) use asked::{Asked, Wanted};
 use fed_lane::Origin;
+use hub_clock::{Ahead, HubClock};
 use node_below::{Here, LANE, NodeBelow};
 
-/// A hub whose nodes come here. Dropping it ends that; its nodes are down then.
+/// A hub whose nodes come here. Dropping it ends the connection, and its nodes are down then.
 pub struct Source {
     _asking: Arc<Asking>,
 }
@@ -50,7 +54,7 @@ impl Source {
             false,
         );
         subscriber.subscribe(&everything, false, Wanted::Everything).map_err(std::io::Error::other)?;
-        // Nodes that are down, and nodes that are missing there, are known here too.
+        // Nodes that are down or missing at that hub are known here too.
         subscriber.link().roster(true);
         let asking = Arc::new(Asking { subscriber, cluster: cluster.clone(), asked });
         cluster.followed.tell(&asking);
@@ -69,7 +73,7 @@ pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<
     Ok(Follower::new(NodesBelow::new(cluster, number, None)?, everything))
 }
 
-/// The same, which passes on what is asked for in `asked`.
+/// The same, and also requests the channels in `asked`.
 #[cfg(test)]
 pub(crate) fn follower_of(cluster: Arc<Cluster>, number: usize, asked: Asked) -> Follower<NodesBelow> {
     let nodes = NodesBelow::new(cluster, number, Some(asked)).expect("a bell");
@@ -83,6 +87,9 @@ pub(crate) struct NodesBelow {
     /// Lanes of all connections until now.
     lanes_made: u64,
     refusal: Option<String>,
+    /// The clock of the hub, and which one it is: its identity is another one after each start.
+    clock: HubClock,
+    identity: [u8; 16],
     nodes: HashMap<NodeName, NodeBelow>,
     /// Nodes in the part of the hub's list that has arrived.
     listing: HashMap<NodeName, Listed>,
@@ -98,7 +105,7 @@ enum Listed {
         node: Arc<SharedNode>,
         is_up: bool,
     },
-    /// It is up there, and unknown here until its lane comes; then this is said of it.
+    /// It is up at that hub, and unknown here until its lane comes. Then it gets this status.
     Coming(Box<NodeStatus>),
 }
 
@@ -118,11 +125,11 @@ pub(crate) struct LaneBelow {
     id: u64,
     /// The number of the node's lane here that gets its rows.
     here: u32,
-    /// What its slots mean, also while the node is connected here itself.
+    /// The meaning of its slots; it is also kept while the node is connected directly.
     schemas: Generations,
     /// The first row that is wanted, if rows before the offer are.
     from: Option<u64>,
-    /// Of a base lane: the rows that are here. All others are wanted.
+    /// For a base lane: the rows that are here. All others are wanted.
     held: Option<Held>,
     /// Rows before this one were there when the lane was offered.
     offered_at: u64,
@@ -144,6 +151,8 @@ impl NodesBelow {
             number,
             lanes_made: 0,
             refusal: None,
+            clock: HubClock::default(),
+            identity: HubName::default().identity,
             nodes: HashMap::new(),
             listing: HashMap::new(),
             listed: HashMap::new(),
@@ -175,7 +184,7 @@ impl NodesBelow {
         self.nodes.get_mut(name)
     }
 
-    /// What the list has said of this node before it was known here.
+    /// Applies the listed state of a node that was not known here before.
     fn comes(&mut self, name: &NodeName, node: &Arc<SharedNode>) {
         let listed = self.listing.get_mut(name).or(self.listed.get_mut(name));
         if let Some(listed) = listed
@@ -203,11 +212,8 @@ impl NodesBelow {
         }
         let is_news = {
             let mut node = node.lock();
-            // Hubs are synchronised better than the nodes whose clocks are wrong.
             if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
-                node.set_clock(ahead);
-                // A hub above this one hears it, too.
-                node.link_mut().told_clock(ahead);
+                set_clock(&mut node, self.clock.of_node(ahead, clock::boot()), status.up);
             }
             node.link_mut().reported_by(self.number, &self.here.hub, status)
         };
@@ -221,6 +227,26 @@ impl NodesBelow {
     fn is_gone(&self, name: &NodeName) -> bool {
         let listed = self.listing.get(name).or(self.listed.get(name));
         listed.is_some_and(|listed| matches!(listed, Listed::Known { is_up: false, .. }))
+    }
+}
+
+/// The hub below has reported how far the clock of a node is ahead. If the node is not up there, the measurement may be old.
+fn set_clock(node: &mut Node, ahead: Ahead, is_up: bool) {
+    let (of_hub, compared) = match ahead {
+        Ahead::Ours(ahead) => (Some(ahead), trusted::machine_ahead().map(|by| ahead.saturating_add(by))),
+        // Hubs are synchronised better than the nodes whose clocks are wrong.
+        Ahead::Theirs(ahead) => (Some(ahead), Some(ahead)),
+        Ahead::Unknown => (None, None),
+    };
+    let of = if matches!(ahead, Ahead::Ours(_)) { ComparedWith::Ours } else { ComparedWith::AnotherHubs };
+    match compared {
+        Some(ahead) if is_up => node.set_clock(ahead, of),
+        Some(ahead) => node.set_clock_of_new_lanes(ahead, of),
+        None => {}
+    }
+    // A hub above this one hears it, too.
+    if let Some(ahead) = of_hub.filter(|_| is_up || node.link().beats().clock_offset.is_none()) {
+        node.link_mut().told_clock(ahead);
     }
 }
 
@@ -338,6 +364,10 @@ impl Reader for NodesBelow {
         }
     }
 
+    fn clock(&mut self, ahead: Option<i64>) {
+        self.clock.measured(ahead, clock::boot());
+    }
+
     fn nodes(&mut self, nodes: Vec<NodeStatus>, is_last: bool) {
         if self.refusal.is_none() {
             nodes.iter().for_each(|status| self.list(status));
@@ -346,7 +376,8 @@ impl Reader for NodesBelow {
             return;
         }
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
-        // What a hub has listed on this connection, and lists no more, it was made to forget.
+        // If a hub listed a node on this connection and lists it no longer, somebody made it forget
+        // the node.
         let known = |(name, listed): (NodeName, Listed)| Some((name, listed.known()?, true));
         let before = before.into_iter().filter_map(known);
         let unconfirmed = self.unconfirmed.drain().map(|(name, node)| (name, node, false));
@@ -365,6 +396,10 @@ impl Reader for NodesBelow {
     fn up(&mut self, hub: &HubName) {
         self.here.hub.clone_from(&hub.name);
         self.refusal = None;
+        if std::mem::replace(&mut self.identity, hub.identity) != hub.identity {
+            // It has measured its nodes' clocks since it began.
+            self.clock = HubClock::default();
+        }
         if hub.identity == HubName::default().identity {
             return self.here.cluster.sources.forget(self.number);
         }
@@ -380,10 +415,11 @@ impl Reader for NodesBelow {
 
     fn down(&mut self, _: &str) {
         self.here.cluster.sources.lose(self.number, clock::boot());
+        self.clock.lose();
         self.lose();
     }
 
-    /// Silent nodes are down, and what readers here have subscribed to is answered.
+    /// Marks silent nodes as down, and answers the subscriptions of readers here.
     fn rest(&mut self, _: &mut Lanes<Self>) {
         let NodesBelow { here, nodes, .. } = self;
         let now = clock::boot();
@@ -396,7 +432,7 @@ impl Reader for NodesBelow {
             let mut by_connection: HashMap<u64, &mut NodeBelow> =
                 nodes.values_mut().map(|node| (node.connection(), node)).collect();
             for (connection, command) in commands {
-                // What else a hub sends to a node, the hub below sends itself.
+                // The hub below itself sends the node everything else that a hub sends.
                 if let Command::Interest { number, terms, .. } = command
                     && let Some(node) = by_connection.get_mut(&connection)
                 {

@@ -26,14 +26,14 @@ pub(crate) enum Pace {
     Flushed,
     /// Each row at once.
     Prompt,
-    /// Rows of the base lane that are here, whatever the rate.
+    /// The rows of the base lane that are here, at any rate.
     Past,
 }
 
 /// Nodes taken out of the list at a time.
 const NODES_AT_A_TIME: usize = 64;
 
-/// What is known so far.
+/// How far the answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// Not even which nodes its patterns select.
@@ -78,7 +78,7 @@ pub(crate) struct ClusterSubscription {
     follows: Option<Follows>,
     /// The version of the link that its reader speaks.
     version: u8,
-    /// Its reader is a hub: it gets the rows of every epoch that is here.
+    /// The reader is a hub: it gets the rows of every epoch that is here.
     is_of_hub: bool,
     cursors: Vec<Cursor>,
     /// The cursor that is read first if not all have their turn.
@@ -176,7 +176,7 @@ impl ClusterSubscription {
         self
     }
 
-    /// True once there is room for it: then it is not refused any more.
+    /// True once there is room for the subscription: from then on it cannot be refused.
     pub fn is_open(&self) -> bool {
         self.progress == Progress::Open
     }

@@ -1,6 +1,6 @@
 //! A hub or an agent as a source of nodes over the text protocol (`--source text://`, `docs/text-protocol.md`). This hub
-//! requests its items, and then its status once a second. The rows go the same way as those of the link. It refuses a hub
-//! that gets nodes from here. A daemon that is too old to answer `:hub` counts as one that has only its own nodes.
+//! requests its items, and then its status once a second. The rows are handled like rows of the link. It refuses a hub
+//! that gets nodes from here. A daemon that is too old to answer `:hub` counts as a daemon with only its own nodes.
 
 mod lines;
 mod relay;
@@ -89,7 +89,7 @@ enum Listing {
     Plain,
     /// `:items`: their series.
     Full,
-    /// `:items types`: what their values are, too.
+    /// `:items types`: also the types of their values.
     Typed,
 }
 

@@ -1,8 +1,8 @@
-//! What the link's thread may spend in one turn of its loop on finding nodes and columns for readers, counted in operations: a
-//! name compared, a node visited, a series matched against a pattern. A turn has a budget of operations (`OPERATIONS_A_TURN` in
+//! The work of the link's thread in one turn of its loop to find nodes and columns for readers, counted in operations: a name
+//! compared, a node visited, a series matched against a pattern. A turn has a budget of operations (`OPERATIONS_A_TURN` in
 //! `limits.rs`). When it is used up, the thread serves the other peers before it goes on. Decoding and sending rows is not
 //! counted: the bytes that may wait for a reader limit that (`out_bytes_max` in `cluster.rs`). This file only counts;
-//! `server/thread.rs` and `reader.rs` decide who is next.
+//! `server/thread.rs` and `reader.rs` decide which reader is next.
 
 /// One turn.
 #[derive(Debug)]

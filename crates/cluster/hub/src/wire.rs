@@ -98,7 +98,8 @@ impl Wire {
             Wire::Tls(socket, session) => {
                 let mut taken = 0;
                 loop {
-                    // What rustls buffers is bounded: it takes less than everything while the socket is full.
+                    // The buffers of rustls are limited: it accepts only a part of the bytes while the socket
+                    // is full.
                     let took = session.writer().write(&bytes[taken..])?;
                     taken += took;
                     let mut went = false;

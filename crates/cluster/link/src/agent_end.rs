@@ -10,6 +10,8 @@ use crate::dial::{Dial, HubName, Identity, Vouch};
 use crate::error::{LinkError, Reject};
 use crate::flush;
 use crate::frame::Frame;
+use crate::freeze::Freeze;
+use crate::frozen::Order;
 use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::lane_book::LaneBook;
@@ -17,11 +19,11 @@ use crate::lane_sender::{LaneSender, Progress};
 use crate::limits::{BEAT, CARRY_MAX, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MAX};
 use crate::message::*;
 use crate::pace::Pace;
-use crate::source::{Answer, Lane, Lanes};
+use crate::source::{Answer, Lane, Lanes, tend_frozen};
 use crate::standing::Standing;
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
-/// Where Beats go along with rows, a Beat goes without rows after this time.
+/// Where a Beat goes along with rows, a Beat without rows is sent only after this time.
 const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
 
 /// The counts and measurements of a connection.
@@ -56,11 +58,13 @@ pub struct AgentEnd<L> {
     phase: u64,
     next_flush: Nanos,
     pace: Pace,
-    /// More is due than the bytes that may wait to be sent.
+    /// More bytes are due than may wait to be sent.
     full: bool,
-    /// Missing blocks wait for their pace, or before that for room.
+    /// Missing blocks wait until their pace allows them, or until there is room.
     has_past: bool,
     past_is_held: bool,
+    /// When rows of a frozen time are copied next.
+    frozen_due: Option<Nanos>,
     retransmits: u64,
 }
 
@@ -82,11 +86,12 @@ impl<L: Lane> AgentEnd<L> {
             full: false,
             has_past: false,
             past_is_held: false,
+            frozen_due: None,
             retransmits: 0,
         }
     }
 
-    /// A proof of who we are at this hub. To be called before bytes come.
+    /// A proof of who we are at this hub. Call this before any bytes come.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.dial.vouched(vouch);
     }
@@ -119,7 +124,7 @@ impl<L: Lane> AgentEnd<L> {
     ) -> Result<(), LinkError> {
         if !self.dial.is_welcome() {
             self.dial.take(frame, now, out)?;
-            self.book.speaks(self.dial.version());
+            self.book.speaks(self.dial.version(), self.dial.knows_freeze());
             self.next_flush = now;
             return Ok(());
         }
@@ -144,6 +149,8 @@ impl<L: Lane> AgentEnd<L> {
                 TextGiven { number: *number, ask: *ask, is_read: false }.put(out);
             }
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
+            Frame::Freeze(freeze) => lanes.freeze(self.order(freeze, now), now),
+            Frame::Thaw { number } => lanes.thaw(*number),
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
@@ -166,7 +173,7 @@ impl<L: Lane> AgentEnd<L> {
         if let Some(entry) = self.book.numbered(want.lane).map_err(unknown)? {
             let (id, period) = (entry.lane.id(), entry.lane.period());
             lanes.prompt(id, want.prompt);
-            let is_fast = period > Nanos(0) && period <= flush::CARRIED;
+            let is_fast = period > Nanos(0) && period <= flush::CARRIED && entry.lane.freeze().is_none();
             let carried = !want.prompt && is_fast && lanes.carry(id);
             let generation = entry.wanted_generation();
             let (lane, older) = (&entry.lane, &mut entry.older);
@@ -181,12 +188,18 @@ impl<L: Lane> AgentEnd<L> {
         Ok(())
     }
 
+    /// The time that a hub names, on our clock.
+    fn order(&self, freeze: &Freeze<'_>, now: Nanos) -> Order {
+        let Freeze { number, at, age, before, after, .. } = *freeze;
+        Order::around(number, now.since(self.beats.ago(at, age, now)), before, after)
+    }
+
     fn again(&mut self, lane: u32, from: u64, to: u64) -> Result<(), LinkError> {
         let LaneBook { scratch, .. } = &mut self.book;
         let mut scratch = std::mem::take(scratch);
         let unknown =
             |()| LinkError::Rejected(Reject::protocol("an Again for a lane that was never offered"));
-        // The hub sent it before our Closed, or its own Leave, arrived.
+        // The hub sent the frame before our Closed or its own Leave arrived.
         if let Some(entry) = self.book.numbered(lane).map_err(unknown)?
             && let Some(sender) = &mut entry.sender
         {
@@ -265,7 +278,8 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Sends what is due: appends it to `out`, which still has the bytes that were not sent yet.
+    /// Sends what is due: appends it to `out`, which still holds the bytes that were not sent
+    /// before.
     pub fn poll(
         &mut self,
         now: Nanos,
@@ -275,10 +289,11 @@ impl<L: Lane> AgentEnd<L> {
     ) -> Result<(), LinkError> {
         self.silence(now)?;
         if !self.dial.is_welcome() {
+            self.frozen_due = tend_frozen(lanes, now);
             return Ok(());
         }
         let is_idle = out.is_empty();
-        self.tell(lanes, out);
+        self.tell(now, lanes, out);
         let due = now >= self.next_flush;
         for entry in &mut self.book.entries {
             if let Some(sender) = entry.sender.as_mut().filter(|sender| due || sender.prompt) {
@@ -320,7 +335,12 @@ impl<L: Lane> AgentEnd<L> {
     }
 
     /// Offers lanes and passes answers on.
-    fn tell(&mut self, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+    fn tell(&mut self, now: Nanos, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        self.frozen_due = tend_frozen(lanes, now);
+        // Sent before the offers of lanes: the hub then knows how much it requests.
+        for frozen in std::iter::from_fn(|| lanes.frozen()).filter(|_| self.dial.knows_freeze()) {
+            frozen.put(out);
+        }
         let answers: Vec<Answer> = std::iter::from_fn(|| lanes.answer()).collect();
         self.book.refresh(lanes, &answers, out);
         for answer in answers.iter().filter(|answer| self.interests.contains(&answer.interest)) {
@@ -354,11 +374,13 @@ impl<L: Lane> AgentEnd<L> {
     /// The fastest interval of the lanes that are flushed.
     fn interval(&self) -> Nanos {
         let flushed = self.book.entries.iter().filter(|e| e.sender.as_ref().is_some_and(|s| !s.prompt));
+        // Frozen rows are sent when there is room.
+        let flushed = flushed.filter(|entry| entry.lane.freeze().is_none());
         flushed.map(|entry| flush::interval(entry.lane.period())).min().unwrap_or(flush::LONGEST)
     }
 
     fn beat(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) {
-        // A flush that comes a little early is still the one of this second.
+        // A flush that comes a little early counts as the flush of this second.
         let tolerance = self.interval().0 / 2;
         if self.last_beat.is_none_or(|last| now.since(last).0 + tolerance >= BEAT.0) {
             self.last_beat = Some(now);
@@ -374,13 +396,15 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Where all lanes are prompt, a Beat goes along with the last row before it is due, so that it needs no wake-up.
+    /// Where all lanes are prompt, a Beat goes along with the last row before the Beat is due. So the Beat needs no
+    /// wake-up.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
-        let regular = self.senders().filter(|(lane, _)| lane.is_regular());
+        let live = || self.senders().filter(|(lane, _)| lane.freeze().is_none());
+        let regular = live().filter(|(lane, _)| lane.is_regular());
         let until_next_row = regular.map(|(lane, _)| lane.period().0).min().unwrap_or(0);
         let next_is_late =
             self.last_beat.is_none_or(|last| now.since(last).0.saturating_add(until_next_row) > BEAT.0);
-        next_is_late && self.senders().all(|(_, sender)| sender.prompt)
+        next_is_late && live().all(|(_, sender)| sender.prompt)
     }
 
     /// Sends missing blocks, the newest of all lanes first, as far as pace and room allow.
@@ -409,9 +433,11 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// When to call [`AgentEnd::poll`] next, if nothing comes and no prompt lane has a new row before.
+    /// When to call [`AgentEnd::poll`] next, if no bytes come and no prompt lane has a new row before
+    /// then.
     pub fn next_wake(&self) -> Nanos {
-        let deadline = self.deadline();
+        let frozen = self.frozen_due.unwrap_or(Nanos(u64::MAX));
+        let deadline = self.deadline().min(frozen);
         if !self.dial.is_welcome() {
             return deadline;
         }
@@ -430,8 +456,8 @@ impl<L: Lane> AgentEnd<L> {
         self.book.entries.iter().filter_map(|entry| Some((&entry.lane, entry.sender.as_ref()?)))
     }
 
-    /// From when on a poll at a new row sends something: at once where a lane is prompt, at the next flush where a lane is flushed
-    /// along with its rows.
+    /// The first time at which a poll at a new row sends something: at once if a lane is prompt, at the next flush if a lane is
+    /// flushed along with its rows.
     pub fn carries_from(&self) -> Nanos {
         let from = |sender: &LaneSender| match (sender.prompt, sender.carried) {
             (true, _) => Nanos(0),
@@ -441,28 +467,30 @@ impl<L: Lane> AgentEnd<L> {
         self.senders().map(|(_, sender)| from(sender)).min().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// True if the thread that writes rows sends some at least once a second: then it also sends what is due at a flush.
+    /// True if the thread that writes rows sends some at least once a second. That thread then also sends what is due at
+    /// a flush.
     pub fn is_carried_often(&self) -> bool {
         let comes_often = |lane: &L| lane.is_regular() && lane.period() > Nanos(0) && lane.period() <= BEAT;
-        self.senders().any(|(lane, sender)| sender.prompt && comes_often(lane))
+        self.frozen_due.is_none() && self.senders().any(|(lane, sender)| sender.prompt && comes_often(lane))
     }
 
-    /// True while a poll would send nothing but a few rows, and perhaps a Beat: the thread that has written them may poll then.
+    /// True while a poll would send only a few rows, and perhaps a Beat. The thread that has written the rows may poll then.
     pub fn is_calm(&self, lanes: &impl Lanes<Lane = L>) -> bool {
         let is_idle = self.is_welcome() && !self.wants_room() && !self.has_past && self.reads.is_empty();
+        let is_idle = is_idle && lanes.frozen_due().is_none();
         let unsent = || self.senders().map(|(lane, sender)| sender.unsent(lane)).sum::<u64>();
         is_idle && !lanes.may_grant() && self.book.is_current(lanes) && unsent() <= CARRY_MAX
     }
 
-    /// How many of the answers to come need not wake a thread, and the bytes of each: they are read before a poll that has another
+    /// How many of the next answers need not wake a thread, and the bytes of each. They are read at the next poll that has another
     /// reason. (At 1 Hz they would be one of an agent's three wake-ups a second.)
     pub fn answers_may_wait(&self) -> (usize, usize) {
         let is_known = self.is_welcome() && self.answer_bytes > 0;
         (if is_known { self.beats.answers_may_wait() } else { 0 }, self.answer_bytes)
     }
 
-    /// `bytes` have come and stay unread; an answer has `answer` bytes. If they are whole answers, none of these is late.
-    /// `false`: something else came.
+    /// `bytes` have come and stay unread; an answer has `answer` bytes. If the bytes are whole answers, none of those
+    /// answers is late. `false`: the bytes are something else.
     pub fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         if self.answer_bytes == 0 || answer == 0 {
             return bytes == 0;
@@ -513,11 +541,11 @@ impl<L: Lane> AgentEnd<L> {
         self.retransmits = segments;
     }
 
-    /// What it has done so far.
+    /// The counts of this connection so far.
     pub fn counts(&self) -> AgentCounts {
         let sent = self.book.counts();
-        let senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
-        let backlog = senders.map(LaneSender::backlog).sum();
+        let live = self.senders().filter(|(lane, _)| lane.freeze().is_none());
+        let backlog = live.map(|(_, sender)| sender.backlog()).sum();
         AgentCounts {
             rows: sent.rows,
             lost: sent.lost,
@@ -527,7 +555,7 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// All rows of the lane with this [`Lane::id`] before this number have arrived. `None`: the hub does not request the lane.
+    /// All rows before this number have arrived in the lane with this [`Lane::id`]. `None`: the hub does not request the lane.
     pub fn received(&self, id: u64) -> Option<u64> {
         let entry = self.book.entries.iter().find(|entry| entry.lane.id() == id)?;
         entry.sender.as_ref().map(|sender| sender.received)
@@ -540,8 +568,8 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Sends the rows that are in the rings now, also those that wait for a flush: no later flush will come. `false`: there are more, when
-    /// these are sent.
+    /// Sends the rows that are in the rings now, including rows that wait for a flush: no later flush will come. `false`: call again when
+    /// these rows are sent, for there are more.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> bool {
         if !self.dial.is_welcome() {
             return true;
@@ -554,14 +582,15 @@ impl<L: Lane> AgentEnd<L> {
         self.live(out) == Progress::Done
     }
 
-    /// Sends that this node leaves on purpose. The caller closes the connection when that is sent.
+    /// Sends that this node leaves on purpose. The caller closes the connection when the frame is
+    /// sent.
     pub fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         if self.dial.is_welcome() {
             goodbye.put(out);
         }
     }
 
-    /// The connection has ended, and all Interests and Reads with it.
+    /// The connection has ended, and with it all its Interests and Reads.
     pub fn close(self, lanes: &mut impl Lanes<Lane = L>) {
         for entry in self.book.entries {
             if entry.sender.is_some_and(|sender| sender.prompt || sender.carried) {

@@ -2,11 +2,11 @@
 
 use khz_model::Nanos;
 
-/// How many more may be sent: `AT_ONCE` in one burst, and `A_SECOND` in the long run. It is a GCRA, with one number of state,
-/// since a peer that has proved nothing may make us hold it.
+/// How many more may be sent: `AT_ONCE` in one burst, and `A_SECOND` in the long run. The method is GCRA, which needs only
+/// one number of state: a peer that has proved nothing may make us hold it.
 #[derive(Debug)]
 pub struct Allowance<const AT_ONCE: u64, const A_SECOND: u64> {
-    /// When everything sent so far would have been sent at `A_SECOND`.
+    /// The time at which everything sent so far would have been sent, at a rate of `A_SECOND`.
     until: Nanos,
 }
 
@@ -19,7 +19,7 @@ impl<const AT_ONCE: u64, const A_SECOND: u64> Allowance<AT_ONCE, A_SECOND> {
         Allowance { until: now }
     }
 
-    /// Takes one, if there is one.
+    /// Takes one, if one is allowed now.
     pub fn take(&mut self, now: Nanos) -> bool {
         let until = self.until.max(now).0 + Self::EACH;
         let may = until - now.0 <= AT_ONCE * Self::EACH;

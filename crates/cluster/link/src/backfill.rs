@@ -75,7 +75,7 @@ impl Backfill {
                 if from >= to {
                     continue;
                 }
-                // Rows between the blocks before and this one are in no block.
+                // Rows between the previous block and this one are in no block.
                 if !unwanted {
                     self.lose_between(&gaps, covered, from);
                     let Found { at, began, .. } = found;
@@ -87,14 +87,14 @@ impl Backfill {
         self.lose_between(&gaps, covered, end);
     }
 
-    /// The parts of `gaps` in `from..to` are lost.
+    /// Reports the parts of `gaps` in `from..to` as lost.
     fn lose_between(&mut self, gaps: &[(u64, u64)], from: u64, to: u64) {
         for &(begin, end) in gaps {
             self.lose(begin.max(from), end.min(to));
         }
     }
 
-    /// These rows are lost.
+    /// Notes these rows as lost.
     pub fn lose(&mut self, from: u64, to: u64) {
         match self.lost.last_mut() {
             _ if from >= to => {}
@@ -130,7 +130,7 @@ impl Backfill {
         }
     }
 
-    /// Rows that are lost, once.
+    /// The lost rows that were not yet returned.
     pub fn take_lost(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.lost)
     }

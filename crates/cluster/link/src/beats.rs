@@ -1,24 +1,24 @@
 //! Beats and their answers, at the side that connects (an agent or a reader): which are outstanding, whether the hub is late, and
-//! by how much the hub's clock is ahead of ours (RFC 5905, section 8). The next Beat says that to the hub, which measures nothing.
-//! Round trips are measured with the clock that never jumps.
+//! by how much the hub's clock is ahead of ours (RFC 5905, section 8). The next Beat carries the measurement to the hub, which
+//! measures nothing itself. Round trips are measured with the clock that never jumps.
 
 use khz_model::Nanos;
 
 use crate::limits::BEATEN_LATE;
 use crate::message::{Beat, Beaten};
 
-/// Of this many pairs the one with the shortest round trip counts.
+/// The measurement counts that has the shortest round trip among this many.
 const PAIRS: usize = 8;
 
-/// Beats that may be outstanding: one a second, and they are late after 1.5 s.
+/// How many Beats may be outstanding: one is sent each second, and an answer is late after 1.5 s.
 const OUTSTANDING: usize = 2;
 
-/// How many Beats are timed when a connection begins. Later every thirtieth is: an answer that is not timed need not wake a
-/// thread.
+/// How many Beats are timed when a connection begins. Later every thirtieth Beat is timed: an answer that is not timed need
+/// not wake a thread.
 const MEASURED_FIRST: u64 = 4;
 const MEASURED_EACH: u64 = 30;
 
-/// The wall clock was set if it moved by more than this against the other one.
+/// If the wall clock moved by more than this against the monotonic clock, somebody set it.
 const CLOCK_STEP: u64 = 1_000_000;
 
 /// The measurement of a Beat and its answer.
@@ -31,7 +31,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// An offset is wrong by half its round trip at most, so two of the same clocks differ by no more than both halves.
+    /// An offset is wrong by at most half its round trip, so two offsets of the same clocks differ by at most the sum
+    /// of both halves.
     fn contradicts(&self, other: &Pair) -> bool {
         let halves = self.round_trip.0.saturating_add(other.round_trip.0) / 2;
         self.offset.abs_diff(other.offset) > halves.saturating_add(CLOCK_STEP)
@@ -42,7 +43,7 @@ impl Pair {
 struct Sent {
     stamp: i64,
     at: Nanos,
-    /// Its answer is read the moment it comes, and measures the offset.
+    /// The answer is read the moment it comes, and measures the offset.
     is_measured: bool,
 }
 
@@ -50,14 +51,16 @@ struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
-    /// Answers that have come in time, and are not read yet.
+    /// Answers that came in time and are not read yet.
     kept: usize,
     pairs: [Option<Pair>; PAIRS],
     next: usize,
     /// Beats sent since the connection began, or since a clock was set.
     said: u64,
-    /// Our wall clock minus the one that never jumps, when the last Beat was sent.
+    /// Our wall clock minus the monotonic clock, when the last Beat was sent.
     wall_ahead: Option<i64>,
+    /// When we sent the newest Beat that was answered.
+    answered: Option<Nanos>,
 }
 
 impl Beats {
@@ -80,13 +83,14 @@ impl Beats {
         Beat { stamp: wall, round_trip, offset, retransmits }
     }
 
-    /// How many of the answers to come may wait in the socket until there is something else to do: all, if none of them is timed.
+    /// How many of the next answers may wait in the socket until the thread has another reason to wake: all, if none of them is
+    /// timed.
     pub fn answers_may_wait(&self) -> usize {
         let is_timed = self.sent.iter().flatten().any(|sent| sent.is_measured);
         if is_timed { 0 } else { self.outstanding() }
     }
 
-    /// Answers that were not read: they are kept, or under way.
+    /// Answers that were not read: they are kept, or still on their way.
     pub fn unread(&self) -> usize {
         self.kept + self.outstanding()
     }
@@ -103,7 +107,8 @@ impl Beats {
         self.sent.iter().flatten().count()
     }
 
-    /// Takes an answer. Returns the time that it took in all; `None` if it answers nothing, or has waited for us.
+    /// Takes an answer. Returns the whole time from Beat to answer; `None` if no Beat is outstanding, or if the
+    /// answer has waited for us.
     pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
         let is_answered = |sent: &Option<Sent>| sent.is_some_and(|sent| sent.stamp == beaten.stamp);
         let Some(which) = self.sent.iter().position(is_answered) else {
@@ -111,6 +116,7 @@ impl Beats {
             return None;
         };
         let sent = self.sent[which]?;
+        self.answered = Some(sent.at);
         // Answers come in order: Beats before the answered one are answered too.
         self.sent = if which == 0 { [self.sent[1], None] } else { [None, None] };
         let took = now.since(sent.at);
@@ -121,7 +127,7 @@ impl Beats {
             return sent.is_measured.then_some(took);
         }
         if !sent.is_measured {
-            // The time of the way there is unknown; this is the most that it can be.
+            // The time of the way to the hub is unknown; this is an upper bound.
             let bound = Nanos(took.0.saturating_mul(2));
             self.check(&Pair { round_trip: bound, offset: beaten.received.wrapping_sub(sent.stamp) });
             return None;
@@ -140,7 +146,8 @@ impl Beats {
         self.next = (self.next + 1) % PAIRS;
     }
 
-    /// A pair that contradicts the best so far: a clock was set between two Beats, ours or the hub's.
+    /// If a pair contradicts the best pair so far, a clock was set between two Beats: ours or the
+    /// hub's.
     fn check(&mut self, pair: &Pair) {
         if self.best().is_some_and(|best| best.contradicts(pair)) {
             self.clock_was_set();
@@ -156,6 +163,17 @@ impl Beats {
     /// The best recent pair.
     pub fn best(&self) -> Option<Pair> {
         self.pairs.iter().flatten().min_by_key(|pair| pair.round_trip).copied()
+    }
+
+    /// How long ago the hub's clock showed `at`. The hub says that it was at least `least` ago, so it was no later. The hub wrote this
+    /// after we sent the newest answered Beat, so it was at most `least` before that Beat: this holds although the hub's clock may have
+    /// been set since its measurement. A change of our clock does not matter.
+    pub fn ago(&self, at: i64, least: Nanos, now: Nanos) -> Nanos {
+        let Some((pair, ahead)) = self.best().zip(self.wall_ahead) else { return least };
+        let hubs_now = (now.0.cast_signed()).saturating_add(ahead).saturating_add(pair.offset);
+        let measured = Nanos(u64::try_from(hubs_now.saturating_sub(at)).unwrap_or(0));
+        let on_its_way = self.answered.map_or(Nanos(0), |answered| now.since(answered));
+        measured.clamp(least, Nanos(least.0.saturating_add(on_its_way.0)))
     }
 
     /// How long the oldest outstanding Beat has waited.
@@ -240,12 +258,38 @@ mod tests {
                 Nanos(now as u64 + 400_000),
                 now + ours + 400_000,
             );
-            // What the Beat in which it shows has measured, or the one after it.
+            // The measurement of the Beat that shows the change, or of the next Beat.
             let offset = beats.best().map(|pair| pair.offset);
             assert!(
                 offset == Some(theirs - ours) || (number == 46 && offset.is_none()),
                 "{number}: {offset:?}"
             );
+        }
+    }
+
+    #[test]
+    fn how_long_ago_the_hub_meant_is_right_whoever_has_set_a_clock() {
+        let (second, hour) = (1_000_000_000, 3_600_000_000_000);
+        // Ours is set by this much before the last Beat, and the hub's after it, before it says something.
+        for (ours, theirs) in [(0, 0), (hour, 0), (-hour, 0), (0, hour), (0, -hour), (hour, -hour)] {
+            let mut beats = Beats::default();
+            assert_eq!(beats.ago(5, Nanos(77), Nanos(9)), Nanos(77), "nothing is measured");
+            let lead = 7 * second;
+            for number in 0..10 {
+                let now = number * second;
+                let wall = now + hour + if number == 9 { ours } else { 0 };
+                beats.beat(Nanos(now as u64), wall, 0, false);
+                let heard = now + lead + 200_000;
+                beats.beaten(&answer(wall, heard, heard), Nanos(now as u64 + 400_000), wall + 400_000);
+            }
+            // It happened 2 s before it was said, and that was 300 ms on its way.
+            let (said, now) = (9 * second + 100_000_000, 9 * second + 400_000_000);
+            let at = said + lead + theirs - 2 * second;
+            let ago = beats.ago(at, Nanos(2 * second as u64), Nanos(now as u64)).0 as i64;
+            // The hub's clock was not measured again, so the time on the way is unknown.
+            let most = if theirs == 0 { 2 * second + 300_000_000 } else { 2 * second + 400_000_000 };
+            let least = if theirs == 0 { most } else { 2 * second };
+            assert!((least..=most).contains(&ago), "{ago} ns, set by {ours} and {theirs}");
         }
     }
 

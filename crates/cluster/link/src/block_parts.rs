@@ -1,10 +1,11 @@
-//! Closed blocks as a receiver checks and cuts them: their rows, the time of these, and a block without some of its rows. It knows no
-//! lane.
+//! A receiver checks and cuts closed blocks with this file: it reads their rows and the times of the rows, and removes some rows from
+//! a block. It knows no lane.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, RowScanner, Step};
 use khz_model::Stamp;
 
 use crate::error::Reject;
+use crate::ranges::Ranges;
 use crate::span::Span;
 
 /// First row and number of rows of a closed block whose checksum is right.
@@ -29,7 +30,7 @@ pub(crate) fn span_of(bytes: &[u8]) -> Option<Span> {
     (scanner.rows() > 0).then(|| Span { first, last: scanner.stamp() })
 }
 
-/// Rows of a block that follow each other, as a closed block.
+/// Consecutive rows of a block, as a closed block of their own.
 pub(crate) struct Part {
     /// The number of the first row.
     pub first: u64,
@@ -39,8 +40,15 @@ pub(crate) struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// The rows of a closed block without those of which this is true.
-pub(crate) fn parts_without(bytes: &[u8], is_left_out: impl Fn(Stamp) -> bool) -> Vec<Part> {
+/// The rows of a closed block that are not among these, as closed blocks. If rows were copied out of a ring twice, a caller gets each
+/// row once: a block that was open at the first copy is longer at the second.
+pub fn without_rows(bytes: &[u8], have: &Ranges) -> Vec<Vec<u8>> {
+    let parts = parts_without(bytes, |row, _| have.contains(row));
+    parts.into_iter().map(|part| part.bytes).collect()
+}
+
+/// The rows of a closed block for which `is_left_out` is false, as closed blocks.
+pub(crate) fn parts_without(bytes: &[u8], is_left_out: impl Fn(u64, Stamp) -> bool) -> Vec<Part> {
     let (mut parts, mut open) = (Vec::new(), None::<(Encoder, Part)>);
     let (mut decoder, mut rest) = (Decoder::new(), bytes);
     let Some(header) = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok()) else {
@@ -52,7 +60,7 @@ pub(crate) fn parts_without(bytes: &[u8], is_left_out: impl Fn(Stamp) -> bool) -
             continue;
         };
         let stamp = decoder.stamp();
-        if is_left_out(stamp) {
+        if is_left_out(row, stamp) {
             parts.extend(open.take().and_then(close));
             continue;
         }
@@ -118,7 +126,8 @@ mod tests {
             (vec![11, 18], vec![(10, 11), (12, 18), (19, 20)]),
             ((10..20).collect(), vec![]),
         ] {
-            let parts = parts_without(&bytes, |stamp| left_out.contains(&(stamp.boot.0 / Nanos::SECOND.0)));
+            let parts =
+                parts_without(&bytes, |_, stamp| left_out.contains(&(stamp.boot.0 / Nanos::SECOND.0)));
             let found: Vec<_> = parts.iter().map(|part| (part.first, part.end)).collect();
             assert_eq!(found, stretches);
             for Part { first, end, bytes } in parts {

@@ -1,4 +1,5 @@
-//! What the frame Channel has beyond an Interest: the channel's name and its handler. The link does not read the handler.
+//! The fields of the frame Channel that an Interest does not have: the channel's name and its handler. The link does not
+//! read the handler.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ impl<'a> ChannelFrame<'a> {
         Ok(ChannelFrame { name, handler: body.bytes(length as usize)? })
     }
 
-    /// Appends it. A handler that is too long is cut: then no node takes it.
+    /// Appends it. A handler that is too long is cut, and then no node takes it.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_text(out, self.name, CHANNEL_NAME_MAX);
         let handler = &self.handler[..self.handler.len().min(HANDLER_BYTES_MAX)];

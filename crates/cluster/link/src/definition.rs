@@ -17,7 +17,7 @@ pub struct DefinitionFrame<'a> {
 }
 
 impl<'a> DefinitionFrame<'a> {
-    /// Appends it. A definition that is too long is left out: half of an object would be none.
+    /// Appends it. A definition that is too long is left out: half of an object is no JSON.
     pub fn put(&self, out: &mut Vec<u8>) {
         if self.json.len() > DEFINITION_BYTES_MAX {
             return;

@@ -10,7 +10,8 @@ use crate::error::LinkError;
 use crate::frame::Frame;
 use crate::limits::{SILENCE, VERSION, VERSION_LOWEST, WELCOME_LATE};
 use crate::message::{
-    ABILITIES, Greeting, Hello, KNOWS_CHANNELS, KNOWS_DEFINITIONS, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role,
+    ABILITIES, Greeting, Hello, KNOWS_CHANNELS, KNOWS_DEFINITIONS, KNOWS_FREEZE, KNOWS_TEXT_NOW, KNOWS_TEXTS,
+    Role,
 };
 
 /// Makes a proof for a greeting's nonce, with a token.
@@ -78,7 +79,7 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Dial {
     identity: Arc<Identity>,
-    /// Takes precedence over the identity's proof.
+    /// If present, it replaces the identity's proof.
     vouch: Option<Vouch>,
     phase: Phase,
     hub: HubName,
@@ -86,7 +87,7 @@ pub(crate) struct Dial {
     abilities: u8,
     /// The version that we have chosen.
     version: u8,
-    /// When the hub's next frame is late.
+    /// After this time the hub's next frame is late.
     deadline: Nanos,
     began: Nanos,
 }
@@ -106,7 +107,7 @@ impl Dial {
         }
     }
 
-    /// A proof for this hub.
+    /// Uses this proof for this hub.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.vouch = Some(vouch);
     }
@@ -138,6 +139,11 @@ impl Dial {
     /// True where it lists its channels.
     pub fn knows_definitions(&self) -> bool {
         self.abilities & KNOWS_DEFINITIONS != 0
+    }
+
+    /// True where it fetches frozen rows.
+    pub fn knows_freeze(&self) -> bool {
+        self.abilities & KNOWS_FREEZE != 0
     }
 
     pub fn deadline(&self) -> Nanos {

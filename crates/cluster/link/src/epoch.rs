@@ -2,8 +2,9 @@
 
 use ring::digest::{Context, SHA256};
 
-/// The epoch that a lane of a channel has above the hub at which it has this one. Every hub computes the same, so that its rows go
-/// on there after restarts of hubs between. It is another epoch because the slots of blocks are numbered differently.
+/// The epoch that a channel's lane has above a hub at which it has the epoch `epoch`. Every hub computes the same value, so rows
+/// continue there after a hub in between restarts. The value differs from `epoch` because the slots of blocks are numbered
+/// differently.
 pub fn through(epoch: u64) -> u64 {
     let mut context = Context::new(&SHA256);
     context.update(b"khz through");
@@ -12,7 +13,8 @@ pub fn through(epoch: u64) -> u64 {
     digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// True if rows of these epochs that have the same number are the same rows: those of a lane at one hub, and above it.
+/// True if rows with the same number in these two epochs are the same rows: one epoch is of a lane at a hub, the other
+/// of that lane above the hub.
 pub fn have_same_rows(one: u64, other: u64) -> bool {
     one == other || through(one) == other || one == through(other)
 }

@@ -1,6 +1,6 @@
-//! When an agent goes back to a hub that it prefers. It probes better hubs now and then, and goes back to one that was well
-//! for long enough, after a random time, so that thousands do not come at once. This file opens no socket: the caller reports
-//! how a probe went, and brings random numbers.
+//! When an agent goes back to a hub that it prefers. It probes better hubs now and then. When one was well for long enough,
+//! the agent goes back to it after a random time, so that thousands do not come at once. This file opens no socket: the
+//! caller reports the results of probes, and provides random numbers.
 
 use khz_model::Nanos;
 
@@ -32,7 +32,8 @@ struct Hub {
     spread: Nanos,
     /// How many times in a row the agent came back in vain.
     vain: u32,
-    /// The hub has refused the agent, and said this identity: until another one answers there it will do so again.
+    /// The hub has refused the agent, and had this identity. It will refuse again until a hub with another
+    /// identity answers there.
     refused_by: Option<[u8; 16]>,
 }
 
@@ -42,7 +43,7 @@ impl Failback {
         Failback { after, hubs: vec![Hub::default(); hubs], present: 0, returned: None }
     }
 
-    /// The agent has come to a hub: what it knew of better ones is too old.
+    /// The agent has come to a hub. What it knew of better hubs is too old now.
     pub fn came_to(&mut self, hub: usize, now: Nanos, random: u64) {
         self.present = hub;
         let period = self.period();
@@ -71,8 +72,8 @@ impl Failback {
         }
     }
 
-    /// The hub has refused the agent for a reason that time does not change. It counts as well after the longest wait, or as soon as
-    /// another start of it answers: its keys may be others.
+    /// The hub has refused the agent for a reason that time does not change. The hub counts as well after the longest wait, or as
+    /// soon as a restarted hub answers there: its keys may have changed.
     pub fn refused(&mut self, hub: usize, identity: [u8; 16]) {
         if let Some(hub) = self.hubs.get_mut(hub) {
             (hub.refused_by, hub.vain) = (Some(identity), VAIN_MAX);
@@ -86,7 +87,7 @@ impl Failback {
         }
     }
 
-    /// A hub of this identity answers there.
+    /// A hub with this identity answers there.
     pub fn greeted(&mut self, hub: usize, identity: [u8; 16]) {
         if let Some(hub) = self.hubs.get_mut(hub)
             && hub.refused_by.is_some_and(|refused| refused != identity)
@@ -100,7 +101,7 @@ impl Failback {
         self.hubs.get(hub).is_some_and(|hub| hub.refused_by.is_some())
     }
 
-    /// Which hub is to be probed next, and when; `None`: there is no better one.
+    /// Which hub to probe next, and when; `None`: there is no better hub.
     pub fn next_probe(&self) -> Option<(usize, Nanos)> {
         let better = self.better_hubs().map(|(number, hub)| (number, hub.probe_at));
         better.min_by_key(|&(_, at)| at)
@@ -133,7 +134,8 @@ impl Failback {
         self.better_hubs().filter_map(|(number, _)| self.ripe_at(number)).min()
     }
 
-    /// The earliest time at which the agent may be at a better hub; `None`: there is none, or it stays.
+    /// The earliest time at which the agent may be at a better hub; `None`: there is no better hub, or
+    /// the agent stays.
     pub fn back_at(&self) -> Option<Nanos> {
         let earliest = |(number, hub): (usize, &Hub)| {
             self.ripe_at(number).unwrap_or(Nanos(hub.probe_at.0.saturating_add(self.wait(number).0)))
@@ -170,7 +172,7 @@ mod tests {
 
     const MINUTE: Nanos = Nanos::from_secs(60);
 
-    /// Probes as they are due, for so long; tells when the agent goes back.
+    /// Probes when they are due, for this long. Returns when the agent goes back.
     fn run(
         failback: &mut Failback,
         from: Nanos,

@@ -9,8 +9,8 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 /// The longest interval; a connection without lanes beats at it.
 pub(crate) const LONGEST: Nanos = Nanos::SECOND;
 
-/// A lane with rows this close together is flushed along with one of them, by the thread that writes it. Nodes that gather at
-/// the same moment still send at ten different moments or more.
+/// If the rows of a lane are this close together, the thread that writes rows flushes the lane when it writes a row. Nodes
+/// that gather at the same moment still send at ten different moments or more.
 pub(crate) const CARRIED: Nanos = Nanos::from_millis(10);
 /// If the thread that writes rows has not sent a flush within the time of two rows, the link's thread wakes up and sends it.
 pub(crate) const CARRIED_LATE: Nanos = Nanos(2 * CARRIED.0);
@@ -26,8 +26,8 @@ pub(crate) fn phase(name: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// How long from `wall` (ns since 1970) to the next flush: never less than half the interval, so that a clock
-/// that is set or slewed does not make two of one.
+/// How long from `wall` (ns since 1970) to the next flush. It is never less than half the interval: otherwise
+/// a clock that is set or slewed could cause two flushes in one interval.
 pub(crate) fn wait(interval: Nanos, phase: u64, wall: i64) -> Nanos {
     let interval = interval.0.max(1);
     let within = (i128::from(wall) - i128::from(phase % interval)).rem_euclid(interval.into()) as u64;

@@ -1,9 +1,9 @@
-//! The name of a lane that is over: a channel that the hub itself wanted ran at the node in it, while the hub was away. It has a name
-//! of its own, because the lane that runs now has the channel's.
+//! The name of a former lane: the hub itself wanted a channel, and the channel ran at the node in this lane while the hub was away.
+//! The former lane needs its own name, because the lane that runs now has the name of the channel.
 
 use khz_model::ChannelName;
 
-/// After the name of the channel's lane.
+/// Follows the channel's name in the name of a former lane.
 const FORMER: &str = ".former";
 
 /// The name of the former lane of a channel with this number. The first has the number 1.

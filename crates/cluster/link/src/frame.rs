@@ -8,6 +8,7 @@ use khz_model::{Nanos, NodeStatus};
 use crate::channel::ChannelFrame;
 use crate::definition::DefinitionFrame;
 use crate::error::LinkError;
+use crate::freeze::{Freeze, Frozen};
 use crate::goodbye::{self, Goodbye};
 use crate::limits::{
     ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
@@ -40,6 +41,8 @@ pub mod kind {
     pub const NOW: u8 = 9;
     pub const AGAIN: u8 = 10;
     pub const CHANNEL: u8 = 11;
+    pub const FREEZE: u8 = 12;
+    pub const THAW: u8 = 13;
     pub const READ: u8 = 17;
     pub const UNREAD: u8 = 18;
     pub const TEXT_NOW: u8 = 19;
@@ -58,9 +61,10 @@ pub mod kind {
     pub const NODE: u8 = 48;
     pub const NODES: u8 = 49;
     pub const GIVEN: u8 = 44;
+    pub const FROZEN: u8 = 45;
     pub const TEXT: u8 = 50;
     pub const NO_TEXT: u8 = 51;
-    /// Peers that do not know it skip it, like all from 128 on.
+    /// Peers that do not know this kind skip it, like all kinds from 128 on.
     pub const GOODBYE: u8 = 128;
     pub const TEXT_GIVEN: u8 = 52;
     pub const DEFINITION: u8 = 53;
@@ -155,6 +159,11 @@ pub enum Frame<'a> {
         count: u64,
     },
     Standing(Standing<'a>),
+    Freeze(Freeze<'a>),
+    Thaw {
+        number: u64,
+    },
+    Frozen(Box<Frozen>),
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -198,7 +207,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Its name, for messages.
+    /// The frame's name, for messages.
     pub fn name(&self) -> &'static str {
         name(self.kind()).unwrap_or("a frame")
     }
@@ -243,6 +252,9 @@ impl<'a> Frame<'a> {
             Frame::Definition(_) => kind::DEFINITION,
             Frame::Definitions { .. } => kind::DEFINITIONS,
             Frame::Standing(_) => kind::STANDING,
+            Frame::Freeze(_) => kind::FREEZE,
+            Frame::Thaw { .. } => kind::THAW,
+            Frame::Frozen(_) => kind::FROZEN,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -287,6 +299,9 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::DEFINITION => "Definition",
         kind::DEFINITIONS => "Definitions",
         kind::STANDING => "Standing",
+        kind::FREEZE => "Freeze",
+        kind::THAW => "Thaw",
+        kind::FROZEN => "Frozen",
         newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
     })
@@ -354,6 +369,9 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             Frame::TextGiven(TextGiven { number, ask, is_read: flags(body, 1)? == 1 })
         }
         kind::STANDING => Frame::Standing(standing::decode(body)?),
+        kind::FREEZE => Frame::Freeze(Freeze::read(body)?),
+        kind::THAW => Frame::Thaw { number: body.u64()? },
+        kind::FROZEN => Frame::Frozen(Box::new(Frozen::read(body)?)),
         kind => Frame::Newer { kind },
     })
 }

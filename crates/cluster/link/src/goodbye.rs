@@ -1,5 +1,5 @@
-//! The frame Goodbye, the agent's last: it ends, or goes to another hub, on purpose. A hub that does not know the frame
-//! skips it; the node is down then.
+//! The frame Goodbye, the last of an agent: the agent ends or goes to another hub on purpose. A hub that does not know
+//! the frame skips it, and then reports the node as down.
 
 use crate::frame::kind;
 use crate::limits::TEXT_MAX;

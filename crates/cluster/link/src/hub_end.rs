@@ -7,6 +7,7 @@ use khz_model::Nanos;
 use crate::allowance::Allowance;
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
+use crate::freeze::{self, Freeze, Frozen};
 use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::limits::{
@@ -27,9 +28,9 @@ pub struct HubEndConfig {
     pub name: String,
     /// Identities of the hubs that it gets nodes from, and of theirs; at most [`SOURCES_MAX`] are sent.
     pub sources: Vec<[u8; 16]>,
-    /// The highest version of the protocol that it speaks: a lower one makes it a hub of before, for tests.
+    /// The highest version of the protocol that it speaks. Tests set a lower one to get an older hub.
     pub highest: u8,
-    /// What it says in its Welcome: fewer make it a hub of before, for tests.
+    /// The abilities in its Welcome. Tests set fewer to get an older hub.
     pub abilities: u8,
     /// A peer must have sent Hello within this time.
     pub handshake: Nanos,
@@ -61,8 +62,8 @@ pub enum Verdict {
     Refuse(Reject),
 }
 
-/// A hub, as its end of a connection calls it. Each method is called once for each frame, in order, and borrows from the
-/// bytes that came. An error ends the connection with that reason.
+/// The hub, as its end of a connection calls it. Each frame causes one call, in order; the arguments borrow from the
+/// bytes that came. If a method returns an error, the connection ends with that reason.
 ///
 /// Nodes send lanes and their rows. Readers and other hubs send Interests, and Wants for the lanes that the hub offers for
 /// them.
@@ -96,15 +97,22 @@ pub trait HubSide {
     /// Nothing more will come in the lane.
     fn closed(&mut self, lane: u32) -> Result<(), Reject>;
 
-    /// The answer to an Interest of ours. The hub may return a Want for a lane that was offered before.
+    /// The answer to an Interest of ours. The hub may return a Want for a lane that was already
+    /// offered.
     fn told(&mut self, told: &Told<'_>) -> Result<Option<Want>, Reject>;
 
-    /// Rows that a Now requested have come.
+    /// What a node could keep because of a Freeze.
+    fn frozen(&mut self, frozen: &Frozen) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// The rows that a Now requested have come.
     fn given(&mut self, lane: u32, ask: u32) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A Beat came; `acks` takes the rows that were received and stored of each lane of this node.
+    /// A Beat came. `acks` takes, for each lane of this node, how many rows were received and
+    /// stored.
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>);
 
     /// A reader subscribes to rows, with or without a channel.
@@ -117,12 +125,12 @@ pub trait HubSide {
         Ok(())
     }
 
-    /// A reader requests the list of nodes, or ends that.
+    /// A reader requests the list of nodes, or ends that request.
     fn roster(&mut self, wanted: bool) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader requests the list of channels, or ends that.
+    /// A reader requests the list of channels, or ends that request.
     fn channels(&mut self, wanted: bool) -> Result<(), Reject> {
         Ok(())
     }
@@ -132,7 +140,7 @@ pub trait HubSide {
         Err(Reject { reason: Reason::NotAllowed, text: "kernel texts are not passed on here".into() })
     }
 
-    /// A reader ends that subscription.
+    /// A reader ends its subscription to a kernel file.
     fn unread(&mut self, number: u32) -> Result<(), Reject> {
         Ok(())
     }
@@ -142,7 +150,7 @@ pub trait HubSide {
         Ok(())
     }
 
-    /// This node has read a kernel file because of a TextNow, or cannot.
+    /// This node has read a kernel file because of a TextNow, or could not.
     fn text_given(&mut self, given: TextGiven) -> Result<(), Reject> {
         Ok(())
     }
@@ -190,7 +198,7 @@ enum State {
 pub struct HubEnd {
     state: State,
     nonce: [u8; 32],
-    /// When it ends unless something comes.
+    /// The connection ends at this time unless bytes come before.
     deadline: Nanos,
     silence: Nanos,
     /// The highest version that it speaks.
@@ -198,7 +206,7 @@ pub struct HubEnd {
     abilities: u8,
     /// Interests that the peer may send.
     interests: Allowance<INTERESTS_AT_ONCE, INTERESTS_A_SECOND>,
-    /// The same for Reads.
+    /// Reads that the peer may send.
     reads: Allowance<READS_AT_ONCE, READS_A_SECOND>,
     inbound: Inbound,
 }
@@ -224,7 +232,7 @@ impl HubEnd {
     }
 
     /// Takes bytes that came at `now` (any monotonic clock) and `wall` (ns since 1970), and calls `hub` for each frame. Answers
-    /// go to `out`. After an error the caller sends what it can of `out` at once, since a Refuse is in it, and closes the
+    /// go to `out`. After an error, `out` has a Refuse: the caller sends as much of `out` as it can at once, and closes the
     /// connection.
     pub fn receive<H: HubSide>(
         &mut self,
@@ -287,7 +295,7 @@ impl HubEnd {
             );
             return Err(Reject { reason: Reason::Version, text });
         }
-        // What only the peer knows does not count.
+        // Abilities that only the peer knows do not count.
         let hello = &Hello { abilities: hello.abilities & self.abilities, ..hello.clone() };
         match hub.hello(hello, &self.nonce) {
             Verdict::Refuse(reject) => Err(reject),
@@ -310,8 +318,8 @@ impl HubEnd {
         error
     }
 
-    /// When silence ends the connection: before the welcome, when the handshake's time is over; later, when no whole frame has
-    /// come for the time of the silence.
+    /// When silence ends the connection. Before the welcome: when the time of the handshake is over. Later: when no whole
+    /// frame has come for the time of the silence.
     pub fn deadline(&self) -> Nanos {
         self.deadline
     }
@@ -354,6 +362,16 @@ impl HubEnd {
         put::again(out, lane, from, to);
     }
 
+    /// Tells a node to keep the rows around a moment, if the node knows Freeze.
+    pub fn freeze(&self, order: &Freeze<'_>, out: &mut Vec<u8>) {
+        order.put(out);
+    }
+
+    /// Tells a node to drop the rows of a freeze, if the node knows Freeze.
+    pub fn thaw(&self, number: u64, out: &mut Vec<u8>) {
+        freeze::put_thaw(out, number);
+    }
+
     /// Ends an Interest.
     pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
         put::dismiss(out, number);
@@ -374,7 +392,7 @@ impl HubEnd {
         put::unread(out, number);
     }
 
-    /// Ends the connection from our side: every frame after this is an error.
+    /// Ends the connection from our side: after this every frame is an error.
     pub fn refuse(&mut self, reason: Reason, text: &str, out: &mut Vec<u8>) {
         put::refuse(out, reason, text);
         self.state = State::Over;
@@ -412,6 +430,7 @@ fn from_node<H: HubSide>(
         Frame::Goodbye(goodbye) => hub.goodbye(goodbye),
         Frame::TextGiven(given) => hub.text_given(*given),
         Frame::Standing(standing) => hub.standing(standing),
+        Frame::Frozen(frozen) => hub.frozen(frozen),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })

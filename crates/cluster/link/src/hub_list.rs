@@ -1,13 +1,13 @@
 //! Which hub an agent tries next: a list in order of preference, and a pause for each hub that failed. This file opens no
-//! socket: the caller reports how an attempt went, and brings random numbers.
+//! socket: the caller reports the results of attempts, and provides random numbers.
 
 use khz_model::Nanos;
 
 /// The first pause after a failure.
 pub const PAUSE_FIRST: Nanos = Nanos::from_millis(100);
 
-/// The longest pause: all agents are back within this time after their hub, and thousands of them try a dead machine at most a
-/// thousand times a second.
+/// The longest pause: all agents are back within this time after their hub has returned. Thousands of agents try a dead
+/// machine at most a thousand times a second.
 pub const PAUSE_MAX: Nanos = Nanos::from_secs(4);
 
 /// The longest pause after a hub has refused the agent: a person must change something first.
@@ -19,19 +19,20 @@ pub const GOOD_AFTER: Nanos = Nanos::from_secs(10);
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No connection, or one that broke.
+    /// No connection came about, or it broke.
     Broke {
-        /// How long it was accepted.
+        /// How long the connection lasted after the hub accepted us.
         lasted: Nanos,
     },
     /// The other side, or the kernel, has closed a connection.
     Closed {
-        /// How long it was accepted.
+        /// How long the connection lasted after the hub accepted us.
         lasted: Nanos,
     },
     /// The hub refused the agent.
     Refused,
-    /// The agent left the hub for this one, which it prefers, or a reader for the one where its nodes are.
+    /// The agent left the hub for this one, which it prefers; or a reader left it for the hub where its
+    /// nodes are.
     Moved {
         /// Its place in the list.
         to: usize,
@@ -51,7 +52,8 @@ struct Hub {
 #[derive(Clone, Debug)]
 pub struct HubList {
     hubs: Vec<Hub>,
-    /// The hub to which somebody has just gone from another one: it is next, wherever it is in the list.
+    /// The hub to which the caller has just moved from another hub. It is tried next, wherever it is in
+    /// the list.
     goes_to: Option<usize>,
 }
 
@@ -62,8 +64,9 @@ impl HubList {
         HubList { hubs: vec![hub; hubs.max(1)], goes_to: None }
     }
 
-    /// Which hub to try next, and when. Of the hubs whose pause is over at `now`, it is the one that was tried least often, and
-    /// of several such hubs the first in the list. If every hub has a pause, it is the hub whose pause ends first.
+    /// Which hub to try next, and when. Of the hubs whose pause is over at `now`, it is the one that was tried least often; if
+    /// several hubs qualify, it is the first of them in the list. If every hub has a pause, it is the hub whose pause ends
+    /// first.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
         if let Some(index) = self.goes_to {
             return (index, now);
@@ -90,7 +93,7 @@ impl HubList {
         }
         let has_others = self.hubs.len() > 1;
         let Some(hub) = self.hubs.get_mut(index) else { return };
-        // An agent that stood still finds its connection closed by a hub that is well. If the hub is gone, the next one is tried.
+        // If an agent stood still, a hub that is well has closed its connection. If the hub is gone, the next hub is tried.
         if let Outcome::Closed { lasted } = outcome
             && lasted >= GOOD_AFTER
             && has_others
@@ -156,7 +159,7 @@ mod tests {
         assert_eq!(list.next(Nanos(9)), (0, Nanos(9)), "the agent stood still, and its hub is well");
         list.ended(0, SHORT, Nanos(9), PAUSE_FIRST.0);
         assert_eq!(list.next(Nanos(9)), (1, Nanos(9)), "the hub is gone");
-        // Of the second one: the first is better.
+        // A pause for the second hub: the first one is better.
         list.ended(1, closed, Nanos(10), PAUSE_FIRST.0);
         assert_eq!(list.next(Nanos(9 + PAUSE_FIRST.0)).0, 0);
         let short = Outcome::Closed { lasted: Nanos(GOOD_AFTER.0 - 1) };

@@ -15,7 +15,7 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     /// Calls `take` with kind and body of each whole frame in the kept bytes and `bytes`. `take` returns the limit for the next
-    /// frame. At most one frame is kept, and no more of it than has come.
+    /// frame. It keeps at most one frame, and of that only the bytes that have come.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -46,7 +46,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Moves the bytes that the kept frame lacks out of `bytes`; `true` when it is whole.
+    /// Moves the missing bytes of the kept frame out of `bytes`; `true` when the frame is whole.
     fn complete(&mut self, bytes: &mut &[u8], limit: usize) -> Result<bool, LinkError> {
         self.append(bytes, LENGTH_BYTES);
         // Checks the length before more is kept.

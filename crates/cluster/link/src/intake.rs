@@ -1,5 +1,5 @@
-//! One lane at its receiver: puts blocks together again, checks them, shows each row as it comes and each complete
-//! block once, and remembers which rows are settled, across connections.
+//! One lane at its receiver: reassembles and checks blocks, passes on each row as it comes and each complete block
+//! once, and remembers across connections which rows are settled.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,11 @@ use crate::span::{NodeClock, Span};
 
 /// Takes the rows of one lane.
 pub trait RowSink {
-    /// The next row, as soon as it has come. Its block may prove damaged later, or break off: then the row comes again, as a row
-    /// or in a block.
+    /// The next row, as soon as it has come. Its block may later prove damaged, or stay incomplete. Then the row comes again, as
+    /// a row or in a block.
     fn row(&mut self, number: u64, row: &Decoder);
-    /// A closed block, header and rows, whose checksum is right. Each comes once, the newest first after an outage.
+    /// A closed block, header and rows, whose checksum is right. Each block comes once; after an outage the newest
+    /// comes first.
     fn block(&mut self, bytes: &[u8]);
     /// The same for a block whose rows came late: [`RowSink::row`] did not show them.
     fn past(&mut self, bytes: &[u8]) {
@@ -41,7 +42,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Intake {
     epoch: u64,
-    /// Bytes of each generation's schema that came.
+    /// How many bytes of each generation's schema have come.
     schemas: Vec<(u32, u64)>,
     settled: Ranges,
     open: Option<Open>,
@@ -55,11 +56,11 @@ pub struct Intake {
     elsewhere: Elsewhere,
 }
 
-/// When rows were gathered that came in other lanes.
+/// The times of rows that came in other lanes.
 #[derive(Clone, Debug, Default)]
 struct Elsewhere {
     times: Vec<Span>,
-    /// Who has those rows does not lack the rows of this lane.
+    /// True if a reader that has those rows does not lack the rows of this lane.
     is_no_loss: bool,
 }
 
@@ -84,7 +85,7 @@ impl Intake {
         Intake { settled, span, clock, elsewhere, ..Intake::new(epoch) }
     }
 
-    /// The Want for the rows that are missing of a lane that is offered.
+    /// The Want for the missing rows of an offered lane.
     pub fn want(&self, offer: &LaneOffer<'_>, span: Nanos, prompt: bool) -> Want {
         Want {
             epoch: self.epoch,
@@ -96,16 +97,17 @@ impl Intake {
         }
     }
 
-    /// The same for a lane of which rows came before, whatever the age of the missing rows.
+    /// The same for a lane of which rows came before. It requests missing rows of any age.
     pub fn want_missed(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
         let from_row = self.settled.start().unwrap_or(offer.next_row).max(self.settled.complete_from_zero());
         let above = self.settled.above();
-        // More ranges than a Want may carry: the rows between the oldest are given up.
+        // There are more ranges than a Want may carry, so the rows between the oldest ranges are
+        // given up.
         let from_row = if above.len() == HAVE_MAX { above[0].0.max(from_row) } else { from_row };
         Want { from_row, have: above, ..self.want(offer, Nanos(u64::MAX), prompt) }
     }
 
-    /// The Want for rows from now on; of a lane that is new here, from row `from` if it is given. The rows that were missed are
+    /// The Want for rows from now on. If the lane is new here, it begins at row `from`, if that is given. Missed rows are
     /// reported as lost.
     pub fn want_new(&self, offer: &LaneOffer<'_>, from: Option<u64>, prompt: bool) -> Want {
         let newest = offer.next_row.saturating_sub(1);
@@ -113,14 +115,15 @@ impl Intake {
         Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
     }
 
-    /// Rows have come in their order at this time.
+    /// Rows have come in order at this time.
     pub fn came(&mut self, now: Nanos) {
         if let Some(span) = self.span {
             self.clock = Some(NodeClock::after(self.clock, span.last, now));
         }
     }
 
-    /// The clock of the node, from its lane before: only rows that come in their order tell it.
+    /// Takes over the node's clock from an earlier lane: a lane learns the clock only from rows
+    /// that come in order.
     pub fn knows_clock(&mut self, clock: Option<NodeClock>) {
         self.clock = self.clock.or(clock);
     }
@@ -135,8 +138,8 @@ impl Intake {
         self.span
     }
 
-    /// Rows of these times came in other lanes: those of this lane are not wanted. They are lost, unless who has the other ones lacks
-    /// nothing.
+    /// Rows of these times came in other lanes, so the rows of this lane are not wanted. They count as lost, unless the rows of the
+    /// other lanes make up for them.
     pub fn follows(&mut self, times: Vec<Span>, is_no_loss: bool) {
         self.elsewhere = Elsewhere { times, is_no_loss };
     }
@@ -171,8 +174,8 @@ impl Intake {
         self.repeated
     }
 
-    /// A piece of a schema came. Returns how many of its first bytes came before. A generation whose first byte comes again
-    /// begins again.
+    /// A piece of a schema came. Returns how many of its first bytes came before. If the first byte of a generation comes
+    /// again, that generation begins again.
     pub fn schema(&mut self, generation: u32, offset: u64, length: usize) -> Result<usize, Reject> {
         let here = self.here(generation);
         let known = match here.checked_sub(offset) {
@@ -189,7 +192,8 @@ impl Intake {
         let index = self.schemas.iter().position(|(known, _)| *known == generation);
         let index = index.unwrap_or_else(|| {
             if self.schemas.len() == GENERATIONS_MAX {
-                // Blocks of the past come newest first, and the present generation still grows: the oldest one makes room.
+                // Past blocks come newest first, and the present generation still grows, so the oldest generation is
+                // dropped.
                 let oldest = self.schemas.iter().enumerate().min_by_key(|(_, (known, _))| *known);
                 self.schemas.remove(oldest.map_or(0, |(index, _)| index));
             }
@@ -276,7 +280,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Settles the rows of a closed block. Returns those that did not come in another lane, if some of them are new.
+    /// Settles the rows of a closed block. Returns the rows that did not come in another lane, if some of them are
+    /// new.
     fn news<'a>(&mut self, bytes: &'a [u8], sink: &mut impl RowSink) -> Result<Vec<Cow<'a, [u8]>>, Reject> {
         let (first_row, rows) = check(bytes)?;
         let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
@@ -284,7 +289,7 @@ impl Intake {
             return Ok(self.settle_block((first_row, end), Cow::Borrowed(bytes), sink).into_iter().collect());
         }
         let (mut new, mut at) = (Vec::new(), first_row);
-        let parts = parts_without(bytes, |stamp| self.elsewhere.has(stamp));
+        let parts = parts_without(bytes, |_, stamp| self.elsewhere.has(stamp));
         let is_whole = parts.first().is_some_and(|part| (part.first, part.end) == (first_row, end));
         for Part { first, end, bytes: part } in parts {
             self.drop_rows(at, first, sink);
@@ -296,7 +301,7 @@ impl Intake {
         Ok(new)
     }
 
-    /// Settles rows that are wanted. Returns their block if some of them are new.
+    /// Settles rows that are wanted. Returns their block if some of the rows are new.
     fn settle_block<'a>(
         &mut self,
         (from, to): (u64, u64),
@@ -308,16 +313,17 @@ impl Intake {
         (new > 0).then_some(bytes)
     }
 
-    /// These rows are not wanted.
+    /// Settles rows that are not wanted.
     fn drop_rows(&mut self, from: u64, to: u64, sink: &mut impl RowSink) {
-        // Before the first row that came there is no hole.
+        // Rows before the first received row are no hole.
         match self.settled.start().is_some_and(|start| start < from) && !self.elsewhere.is_no_loss {
             true => self.lost(from, to, sink),
             false => _ = self.settle(from, to, sink),
         }
     }
 
-    /// These rows were received or lost. Returns how many of them are new. A hole for which there is no room is lost.
+    /// Notes these rows as received or lost. Returns how many of them are new. If there is no room for a hole, its
+    /// rows are lost.
     fn settle(&mut self, from: u64, to: u64, sink: &mut impl RowSink) -> u64 {
         let new = self.settled.add(from, to);
         if let Some((from, to)) = self.settled.take_forgotten() {
@@ -335,29 +341,29 @@ impl Intake {
         }
     }
 
-    /// Of a lane that has rows, newer ones before this one are not wanted.
+    /// If the lane has rows, the rows after them and before `until` are not wanted.
     pub fn skip(&mut self, until: u64) {
         if self.has_rows() && self.settled.end() < until {
             self.settled.add(self.settled.end(), until);
         }
     }
 
-    /// The same; they are lost.
+    /// Like [`Intake::skip`], but the rows count as lost.
     pub fn give_up_newer(&mut self, until: u64, sink: &mut impl RowSink) {
         if self.has_rows() && self.settled.end() < until {
             self.lost(self.settled.end(), until, sink);
         }
     }
 
-    /// Of a lane that has rows, those before this one that did not come are lost.
+    /// If the lane has rows, its missing rows before `until` are lost.
     pub fn give_up(&mut self, until: u64, sink: &mut impl RowSink) {
         if let Some(start) = self.settled.start().filter(|&start| start < until) {
             self.lost(start, until, sink);
         }
     }
 
-    /// Hands out the whole rows of the open block as a closed block. Its End will not come, and if the lane continues on another
-    /// connection, these rows do not come again.
+    /// Hands out the whole rows of the open block as a closed block. The End of the block will not come. If the lane continues
+    /// on another connection, these rows do not come again.
     pub fn cut_off(&mut self, sink: &mut impl RowSink) {
         let Some(open) = self.open.take().filter(|open| open.rows > 0) else { return };
         let mut bytes = open.bytes[..open.done].to_vec();
@@ -373,14 +379,14 @@ impl Intake {
         }
     }
 
-    /// The connection has ended: what was not complete comes again.
+    /// The connection has ended. Incomplete blocks come again.
     pub fn cut(&mut self) {
         self.open = None;
         self.past = Vec::new();
     }
 }
 
-/// The rows of `more` belong to `span`, too.
+/// Extends `span` by the times of `more`.
 fn widen(span: &mut Option<Span>, more: Span) {
     *span = Some(span.map_or(more, |known| known.with(more)));
 }

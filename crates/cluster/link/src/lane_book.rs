@@ -1,5 +1,5 @@
-//! The lanes of this node on one connection: offered under a number, offered again when they have changed, and closed when
-//! they are gone and all their rows were sent.
+//! The lanes of this node on one connection. A lane is offered under a number, offered again when it has changed, and
+//! closed when it is gone and all its rows were sent.
 
 use khz_model::Nanos;
 use ring::digest;
@@ -30,15 +30,15 @@ pub(crate) struct Entry<L> {
     /// It was offered with several generations on this connection.
     is_renewed: bool,
     pub sender: Option<LaneSender>,
-    /// What the peer gets of it, if it speaks an older version.
+    /// What the peer gets of the lane, if the peer speaks an older version.
     pub older: Option<Older>,
     /// The node no longer has it.
     gone: bool,
 }
 
 impl<L> Entry<L> {
-    /// The generation of which a Want says how much the peer has; `None`: the Want may be the answer to an offer with
-    /// another one, and says nothing.
+    /// The generation that a Want refers to when it says how much of the schema the peer has; `None`: the Want may
+    /// answer an offer with another generation, and says nothing.
     pub fn wanted_generation(&self) -> Option<u32> {
         (!self.is_renewed).then_some(self.offered.generation)
     }
@@ -55,6 +55,8 @@ pub(crate) struct LaneBook<L> {
     pub scratch: Vec<u8>,
     /// The version of the protocol that the peer speaks.
     version: u8,
+    /// True if the peer fetches frozen rows.
+    takes_frozen: bool,
     left_out: usize,
 }
 
@@ -67,13 +69,15 @@ impl<L: Lane> LaneBook<L> {
             past_counts: Sent::default(),
             scratch: Vec::new(),
             version: VERSION_OF_TYPES,
+            takes_frozen: false,
             left_out: 0,
         }
     }
 
-    /// The peer speaks this version. To be called before lanes are offered.
-    pub fn speaks(&mut self, version: u8) {
-        self.version = version;
+    /// The peer speaks this version, and `takes_frozen` says whether it fetches frozen rows. Call this before lanes are
+    /// offered.
+    pub fn speaks(&mut self, version: u8, takes_frozen: bool) {
+        (self.version, self.takes_frozen) = (version, takes_frozen);
     }
 
     /// The most slots of a lane that the peer was not offered, because it speaks an older version.
@@ -98,7 +102,10 @@ impl<L: Lane> LaneBook<L> {
     }
 
     fn see(&mut self, lane: L, answers: &[Answer], out: &mut Vec<u8>) {
-        // Asked once: another generation may begin at any moment.
+        if lane.freeze().is_some() && !self.takes_frozen {
+            return;
+        }
+        // Read only once: another generation may begin at any moment.
         let generation = lane.generation();
         let mut offered = Offered {
             generation,
@@ -117,7 +124,8 @@ impl<L: Lane> LaneBook<L> {
                 }
                 if entry.offered.generation != generation {
                     entry.is_renewed = true;
-                    // The peer has the new one at once where it knows it from another lane.
+                    // If the peer knows the new generation from another lane, it has its schema at
+                    // once.
                     entry.sender.iter_mut().for_each(|sender| sender.forget_generations());
                 }
                 (entry.lane, entry.offered) = (lane, offered);
@@ -187,7 +195,7 @@ impl<L: Lane> LaneBook<L> {
         entry.map_or(0, |entry| entry.number)
     }
 
-    /// Closes lanes that are gone, once all their rows were sent.
+    /// Closes lanes that are gone, as soon as all their rows were sent.
     pub fn close_gone(&mut self, out: &mut Vec<u8>) {
         let mut counts = self.past_counts;
         let scratch = &mut self.scratch;

@@ -32,7 +32,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Both together.
+    /// The sum of both.
     pub fn and(self, other: Sent) -> Sent {
         Sent {
             rows: self.rows + other.rows,
@@ -47,24 +47,25 @@ impl Sent {
 pub(crate) struct LaneSender {
     number: u32,
     pub prompt: bool,
-    /// It is flushed along with its rows.
+    /// The thread that writes rows flushes the lane along with its rows.
     pub carried: bool,
     /// All rows before this have arrived.
     pub received: u64,
-    /// First row of the newest block, when that was last looked up.
+    /// The first row of the newest block, at the last look-up.
     newest_row: u64,
     /// Ring bytes up to here are due.
     target: u64,
-    /// The offsets of the present block, and of its first byte that was not sent.
+    /// The offset of the present block, and the offset of its first byte that was not sent.
     at: u64,
     sent: u64,
-    /// First row of the present block; after its end, of the next.
+    /// The first row of the present block; after the end of that block, of the next one.
     row: u64,
     schemas: SchemasSent,
     /// How the present block is written for a peer of an older version; `None`: as it is.
     rewrite: Option<Rewrite>,
     backfill: Backfill,
-    /// The newest Now that the rows up to `target` answer, and the newest for which a Given was sent.
+    /// The newest Now that is answered by the rows up to `target`, and the newest Now for which a
+    /// Given was sent.
     answered: u32,
     given: u32,
     pub counts: Sent,
@@ -83,7 +84,7 @@ impl LaneSender {
         now: Nanos,
         scratch: &mut Vec<u8>,
     ) -> Self {
-        // Rows and schema of another epoch are not this one's.
+        // Rows and schema of another epoch do not count.
         let same = want.epoch == lane.epoch();
         let mut is_known = |&generation: &u32| {
             same && schema_bytes(lane, older, generation).is_some_and(|bytes| want.schema_bytes <= bytes)
@@ -122,8 +123,8 @@ impl LaneSender {
         self.backfill.want(lane, (from, to.min(self.row)), std::iter::empty(), Nanos(0), scratch);
     }
 
-    /// Goes to the start of the closed block with this row, or of the first one after it; `false` if there is none. Rows that
-    /// come at any time are few, and readers that take no late rows get all of them so.
+    /// Goes to the start of the closed block with this row, or of the next closed block; `false` if there is none. A lane
+    /// whose rows come at any time has few rows, and this way also readers that take no late rows get all of them.
     fn seek_row<L: Lane>(&mut self, lane: &L, row: u64, scratch: &mut Vec<u8>) -> bool {
         let Some(found) = Walk::new(lane, scratch).find(|found| found.end_row > row) else { return false };
         (self.at, self.sent, self.row) = (found.at, found.at, found.first_row);
@@ -142,9 +143,9 @@ impl LaneSender {
         false
     }
 
-    /// Everything that the ring has now is due.
+    /// Makes everything due that the ring has now.
     pub fn release<L: Lane>(&mut self, lane: &L) {
-        // In this order: the rows were written before the number of the Now.
+        // This order matters: the rows were written before the number of the Now.
         self.answered = lane.answered();
         self.target = lane.head();
     }
@@ -154,7 +155,7 @@ impl LaneSender {
         lane.head().saturating_sub(self.sent)
     }
 
-    /// Sends a Given for the newest Now that is answered, after the rows that answer it.
+    /// Sends a Given for the newest answered Now, after the rows that answer it.
     pub fn given(&mut self, out: &mut Vec<u8>) {
         if self.answered != self.given {
             self.given = self.answered;
@@ -162,7 +163,7 @@ impl LaneSender {
         }
     }
 
-    /// Looks up how far the ring is.
+    /// Reads how far the writer of the ring is.
     pub fn refresh<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) {
         self.newest_row =
             header(lane, lane.newest(), scratch).map_or(self.newest_row, |header| header.first_row);
@@ -181,7 +182,8 @@ impl LaneSender {
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Progress {
-        // The next row may be far off, and must not wait then until the peer has offered its readers the new columns.
+        // The next row may come much later. It must not wait then until the peer has offered the new columns to its
+        // readers.
         if !lane.is_regular() && self.schema(lane, older, lane.generation(), out) == Progress::Full {
             return Progress::Full;
         }
@@ -189,7 +191,7 @@ impl LaneSender {
             if out.len() >= OUT_MAX {
                 return Progress::Full;
             }
-            // In this order: a block that is open after head was read has all bytes up to head.
+            // This order matters: a block that is open after we read head has all bytes up to head.
             let (newest, head) = (lane.newest(), lane.head());
             let found = header(lane, self.at, scratch).filter(|h| h.closed.is_some() || newest <= self.at);
             let went_on = match found {
@@ -203,7 +205,7 @@ impl LaneSender {
         Progress::Done
     }
 
-    /// Sends a piece of the present block, or its end; `false` if something has to wait.
+    /// Sends a piece of the present block, or its end; `false` if the rest has to wait.
     fn step<L: Lane>(
         &mut self,
         lane: &L,
@@ -261,7 +263,7 @@ impl LaneSender {
         }
     }
 
-    /// The same, without the slots that the peer does not know. Rows go when they are whole.
+    /// The same, without the slots that the peer does not know. Only whole rows are sent.
     fn rewritten<L: Lane>(
         &mut self,
         lane: &L,
@@ -283,7 +285,7 @@ impl LaneSender {
         (copied > 0).then_some(copied)
     }
 
-    /// The present block has ended, and was rewritten. Its rows from the first damaged one on are lost.
+    /// The present block has ended, and was rewritten. Its rows from the first damaged row on are lost.
     fn end_rewritten(&mut self, mut rewrite: Rewrite, end_row: u64, out: &mut Vec<u8>) {
         let next = rewrite.next_row();
         match rewrite.close().and_then(|header| header.closed) {
@@ -305,7 +307,7 @@ impl LaneSender {
         true
     }
 
-    /// Sends what the peer lacks of a generation's schema, as far as there is room.
+    /// Sends the bytes of a generation's schema that the peer lacks, as far as there is room.
     fn schema<L: Lane>(
         &mut self,
         lane: &L,
@@ -331,7 +333,7 @@ impl LaneSender {
         Progress::Done
     }
 
-    /// The peer may have got another generation otherwise.
+    /// The peer may have got another generation in another way.
     pub fn forget_generations(&mut self) {
         self.schemas.forget_older();
     }
@@ -341,7 +343,8 @@ impl LaneSender {
         self.backfill.newest().map(|block| block.began)
     }
 
-    /// Sends the newest missing block, whole or not at all; the ring may give it up at any moment.
+    /// Sends the newest missing block. It sends the whole block or nothing: the ring may overwrite
+    /// it at any moment.
     pub fn past<L: Lane>(
         &mut self,
         lane: &L,

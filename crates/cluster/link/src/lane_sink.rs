@@ -1,5 +1,5 @@
-//! What a reader does with what arrives over the link: the calls that its end makes, and how a lane is named and accepted. It keeps
-//! nothing.
+//! The interface to a reader: the calls that the reader's end makes when frames arrive, and how a lane is named and accepted. It
+//! keeps nothing.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::intake::RowSink;
 use crate::message::{LaneOffer, Told};
 use crate::texts::{NoText, TextGiven};
 
-/// A lane, whatever the connection.
+/// The key of a lane, on every connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LaneKey {
     /// The node whose lane it is.
@@ -22,27 +22,28 @@ pub struct LaneKey {
     pub epoch: u64,
 }
 
-/// The rows of a lane that a sink has, whatever the connection over which they came.
+/// The rows of a lane that a sink already has, from any connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// It wants no rows before this one.
     pub from: u64,
-    /// Rows after that which it has, in order, at most [`crate::limits::HAVE_MAX`] ranges.
+    /// Ranges of later rows that it already has, in order, at most [`crate::limits::HAVE_MAX`].
     pub ranges: Vec<(u64, u64)>,
 }
 
 /// How a reader accepts a lane that is offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
-    /// How far back it wants rows; 0: rows from now on, and missed ones if [`LaneSink::wants_missed`].
+    /// How far back it wants rows; 0: only rows from now on, and missed rows if
+    /// [`LaneSink::wants_missed`].
     pub span: Nanos,
     /// Every row at once, instead of flushed.
     pub prompt: bool,
-    /// The first row that it wants of a lane that is new here, if it wants rows from before the offer: those since an earlier start of
-    /// its program. `None`: rows from now on.
+    /// The first row that it wants of a lane that is new here. It may be older than the offer: then the reader wants the rows since an
+    /// earlier start of its program. `None`: rows from now on.
     pub from: Option<u64>,
-    /// The sink knows itself which rows it has of this lane: it gets all others, however old, also late. `None`: the rows that came over
-    /// this end count.
+    /// The sink itself knows which rows it has of this lane. It gets all other rows, also late ones, whatever their age. `None`: the
+    /// rows that came over this end count.
     pub held: Option<Held>,
 }
 
@@ -59,9 +60,10 @@ pub trait LaneSink {
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         let _ = (lane, offer);
     }
-    /// The next bytes of a generation's schema; `offset` 0 begins it.
+    /// The next bytes of a generation's schema; `offset` 0 begins the schema.
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]);
-    /// A lane was not taken: it stands in for a faster one, and the reader has other hubs, where that one may be.
+    /// A lane was not accepted, because it stands in for a faster one. The reader has other hubs, which may have
+    /// the faster lane.
     fn declined(&mut self, lane: &LaneKey) {
         let _ = lane;
     }
@@ -85,13 +87,18 @@ pub trait LaneSink {
     }
     /// The list of nodes is complete.
     fn nodes_end(&mut self) {}
+    /// The hub's clock is this much ahead of this machine's (ns). `None`: one of the clocks was set, and the difference was not
+    /// measured again yet.
+    fn clock(&mut self, ahead: Option<i64>) {
+        let _ = ahead;
+    }
     /// A channel of the hub, in a list of all of them.
     fn definition(&mut self, definition: &DefinitionFrame<'_>) {
         let _ = definition;
     }
     /// The list of channels is complete.
     fn definitions_end(&mut self) {}
-    /// This hub lists no channels: it is older than that.
+    /// This hub is too old to list its channels.
     fn no_definitions(&mut self) {}
     /// The kernel file of a subscription has this text from now on.
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
@@ -101,7 +108,8 @@ pub trait LaneSink {
     fn no_text(&mut self, none: &NoText<'_>) {
         let _ = none;
     }
-    /// A request to read a kernel file now was answered: it was read after the request, or its node cannot be asked.
+    /// A request to read a kernel file now was answered: the file was read after the request, or its node cannot be
+    /// asked.
     fn text_given(&mut self, given: TextGiven) {
         let _ = given;
     }

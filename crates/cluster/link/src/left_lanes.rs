@@ -1,5 +1,6 @@
-//! What a reader has of one node's lanes of one name, after it has left them: of each epoch the time from its first to its last row.
-//! So rows of the same time are not taken in another lane, and those of the times between are. It has no rows, and knows no hub.
+//! Which times a reader has of one node's lanes of one name, after it has left them: for each epoch, the time from its first to its
+//! last row. Rows of these times are not taken in another lane; rows of the times between are. This file has no rows, and knows no
+//! hub.
 
 use khz_model::{Nanos, Stamp};
 
@@ -7,8 +8,8 @@ use crate::epoch::have_same_rows;
 use crate::intake::Intake;
 use crate::span::{NodeClock, Span, are_of_one_boot};
 
-/// Epochs that are remembered. A hub has the lanes of a node's present epoch and of eight before, and each may be here as it is and with
-/// one row of several.
+/// Epochs that are remembered. A hub has the lanes of a node's present epoch and of eight earlier ones. Each may be here twice: with all
+/// rows, and with one row in place of several.
 const EPOCHS_MAX: usize = 18;
 
 /// Rows that are further apart than this, by our clock, have a gap between them: nodes flush once a second, and hubs pass rows on.
@@ -19,11 +20,11 @@ pub(crate) const OVERLAP: Nanos = Nanos::from_secs(2);
 pub(crate) struct LeftLanes {
     /// The lane that was left last is at the end.
     lanes: Vec<LeftLane>,
-    /// The node's clock in the boot of which rows came last.
+    /// The node's clock, in the boot from which the last rows came.
     clock: Option<NodeClock>,
-    /// Of the lanes that are not remembered any more, when the newest row was gathered.
+    /// The time of the newest row of the lanes that are no longer remembered.
     forgotten: Option<Stamp>,
-    /// When the newest of all rows was gathered, by our clock: a hub may have been away since, while another lane began.
+    /// The time of the newest of all rows, by our clock. Since then a hub may have been away, while another lane began.
     end: Nanos,
 }
 
@@ -32,12 +33,13 @@ struct LeftLane {
     epoch: u64,
     /// When the rows that came were gathered, by the node's clock.
     span: Option<Span>,
-    /// The same by ours. If all rows came late and nobody knows the node's clock, it is unknown.
+    /// The same times by our clock. They are unknown if all rows came late and nobody knows the
+    /// node's clock.
     here: Option<(Nanos, Nanos)>,
 }
 
 impl LeftLanes {
-    /// None so far; the first of them began then.
+    /// No lane was left yet. The first lane began at `begun`.
     pub fn new(begun: Nanos) -> Self {
         LeftLanes { lanes: Vec::new(), clock: None, forgotten: None, end: begun }
     }
@@ -60,7 +62,8 @@ impl LeftLanes {
         }
     }
 
-    /// The lane whose rows are oldest is forgotten: of what is not remembered no row of its time is taken.
+    /// Forgets the lane whose rows are oldest. After that, no row that is as old as the forgotten rows is
+    /// taken.
     fn forget_oldest(&mut self) {
         let newest_of = |lane: &LeftLane| lane.here.map(|(_, last)| last);
         let oldest = (0..self.lanes.len()).min_by_key(|&at| newest_of(&self.lanes[at]));
@@ -74,12 +77,12 @@ impl LeftLanes {
         self.end
     }
 
-    /// How far our clock is ahead of the node's.
+    /// The node's clock, as far as it is known.
     pub fn clock(&self) -> Option<NodeClock> {
         self.clock
     }
 
-    /// The epochs of the lanes, the one that was left last at the end.
+    /// The epochs of the lanes; the epoch that was left last comes last.
     pub fn epochs(&self) -> impl Iterator<Item = u64> {
         self.lanes.iter().map(|lane| lane.epoch)
     }
@@ -93,8 +96,8 @@ impl LeftLanes {
         self.lanes.iter().filter(move |lane| !have_same_rows(lane.epoch, epoch))
     }
 
-    /// The times whose rows are not wanted of a lane: the other lanes have them, or they are from before `begun`, by our clock. If the
-    /// rows that came of it are not known one by one any more, the times of these, too.
+    /// The times whose rows a lane does not need: the other lanes have them, or they are from before `begun`, by our clock. If the
+    /// reader no longer knows which rows of this lane it has, the times of this lane are included.
     pub fn times_elsewhere(&self, epoch: u64, is_known: bool, begun: Nanos) -> Vec<Span> {
         let until = |last: Stamp| Span { first: Stamp { boot: Nanos(0), ..last }, last };
         let has_them = |lane: &&LeftLane| !(is_known && have_same_rows(lane.epoch, epoch));
@@ -102,7 +105,8 @@ impl LeftLanes {
         lanes.chain(self.forgotten.map(until)).chain(self.before(begun).into_iter().map(until)).collect()
     }
 
-    /// In each boot of the node of which there are rows, the last moment before `begun`. What began earlier here counts.
+    /// For each boot of the node that has rows: the last moment before `begun`. If rows here began before that, the
+    /// moment is before those rows.
     fn before(&self, begun: Nanos) -> Vec<Stamp> {
         let mut known: Vec<Stamp> = Vec::new();
         for (span, (first, last)) in self.lanes.iter().filter_map(|lane| lane.span.zip(lane.here)) {
@@ -119,12 +123,13 @@ impl LeftLanes {
         known
     }
 
-    /// Since when, by our clock, there may be rows that no lane has.
+    /// Returns the time, by our clock, since which rows may exist that no lane has.
     pub fn lacks_since(&self, begun: Nanos) -> Nanos {
         until(self.lanes.iter(), begun)
     }
 
-    /// The same of the rows after the newest one of an epoch; `None`: there are none of that epoch.
+    /// Like [`LeftLanes::lacks_since`], but for the time after the newest row of an epoch; `None`:
+    /// there are no rows of that epoch.
     pub fn lacks_after(&self, epoch: u64) -> Option<Nanos> {
         let (_, last) = self.own(epoch)?;
         Some(until(self.others(epoch), last))
@@ -135,14 +140,14 @@ impl LeftLanes {
         self.own(epoch).map(|(first, _)| first)
     }
 
-    /// From when to when there are rows of an epoch, by our clock.
+    /// The time from the first to the last row of an epoch, by our clock.
     fn own(&self, epoch: u64) -> Option<(Nanos, Nanos)> {
         let own = self.lanes.iter().filter(|lane| have_same_rows(lane.epoch, epoch));
         own.filter_map(|lane| lane.here).reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
     }
 }
 
-/// Until when lanes have rows without a gap, from a moment on.
+/// The time until which lanes have rows without a gap, starting at `from`.
 fn until<'a>(lanes: impl Iterator<Item = &'a LeftLane>, from: Nanos) -> Nanos {
     let mut here: Vec<(Nanos, Nanos)> = lanes.filter_map(|lane| lane.here).collect();
     here.sort_unstable();

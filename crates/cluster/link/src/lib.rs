@@ -19,6 +19,8 @@ pub mod failback;
 mod flush;
 pub mod former;
 pub mod frame;
+pub mod freeze;
+pub mod frozen;
 mod goodbye;
 mod hub_end;
 pub mod hub_list;
@@ -48,6 +50,7 @@ mod wire;
 pub use agent_end::{AgentCounts, AgentEnd};
 pub use allowance::Allowance;
 pub use beats::Pair;
+pub use block_parts::without_rows;
 pub use channel::ChannelFrame;
 pub use definition::DefinitionFrame;
 pub use dial::{HubName, Identity, Prove, Vouch};
@@ -61,8 +64,8 @@ pub use intake::{Intake, RowSink};
 pub use lane_sink::{Accept, Held, LaneKey, LaneSink};
 pub use message::{
     ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_DEFINITIONS,
-    KNOWS_OWN, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame,
-    Welcome, hash_of_schema, schema_hash,
+    KNOWS_FREEZE, KNOWS_OWN, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want,
+    WantFrame, Welcome, hash_of_schema, schema_hash,
 };
 pub use older::knows;
 pub use put::{Acks, Ask};

@@ -57,17 +57,19 @@ pub const SILENCE: Nanos = Nanos::from_millis(2_500);
 /// The time between two Beats.
 pub const BEAT: Nanos = Nanos::SECOND;
 
-/// A Beat must be answered within this time. With the second between Beats, a frozen hub is noticed after 2.5 s.
+/// A Beat must be answered within this time. Together with the second between Beats, we notice a frozen hub
+/// after 2.5 s.
 pub const BEATEN_LATE: Nanos = Nanos::from_millis(1_500);
 
 /// A hub must have accepted us within this time: a restarted hub may need it for thousands of agents that come back at once.
 pub const WELCOME_LATE: Nanos = SILENCE;
 
-/// While this many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
+/// While this many bytes wait to be sent, nothing is taken out of the rings: the rings are the
+/// buffer.
 pub const OUT_MAX: usize = 128 << 10;
 
-/// Bytes of rows that the thread which writes them sends itself: a flush of a hundred rows of three hundred slots. The link's
-/// thread sends more than that.
+/// The thread that writes rows sends this many bytes of rows itself: a flush of a hundred rows of three hundred slots. If
+/// there is more, the link's thread sends it.
 pub const CARRY_MAX: u64 = 32 << 10;
 
 /// Rows, blocks and schemas go in pieces of this size, so that a slow link still completes a frame in time.
@@ -76,7 +78,8 @@ pub const PIECE: usize = 32 << 10;
 /// Lanes that an agent offers on one connection.
 pub const LANES_MAX: usize = 256;
 
-/// Interests of a hub that an agent answers at a time: 56 of readers, 48 of the hub itself, and room for more.
+/// Interests of a hub that an agent answers at a time: 56 for readers, 48 for the hub itself, and room for
+/// more.
 pub const INTERESTS_MAX: usize = 160;
 
 /// Interests of one reader's connection at a time.
@@ -99,7 +102,7 @@ pub const TEXTS_MAX: usize = 256;
 /// Names in a node's list of kernel texts.
 pub const LISTED_MAX: usize = 4_096;
 
-/// Subscriptions to kernel texts that one reader may have: some of each of thousands of nodes.
+/// Subscriptions to kernel texts that one reader may have: several for each of thousands of nodes.
 pub const READS_MAX: usize = 8_192;
 
 /// Reads that a reader may send in one burst.
@@ -107,14 +110,15 @@ pub const READS_AT_ONCE: u64 = 2_048;
 /// Reads that it may send each second besides.
 pub const READS_A_SECOND: u64 = 1_024;
 
-/// Fastest that missing blocks are sent, bytes a second.
+/// The highest rate of missing blocks, bytes a second.
 pub const PAST_RATE: u64 = 4 << 20;
 
-/// The rate on a new connection, bytes a second: four thousand agents that come back at once must not overload a hub.
+/// The rate of missing blocks on a new connection, bytes a second: four thousand agents that come back at once must
+/// not overload a hub.
 pub const PAST_RATE_FIRST: u64 = 64 << 10;
 
-/// Ranges of received rows that are remembered of one lane. A lane with more holes has had more outages than a ring can fill
-/// again: the oldest hole counts as lost.
+/// How many ranges of received rows a receiver remembers for each lane. A lane with more holes has had more outages than a
+/// ring can fill again: the oldest hole counts as lost.
 pub const RANGES_MAX: usize = 64;
 
 /// A reader remembers for this long which rows of a closed lane it has. After a shorter outage it knows exactly which rows it
@@ -124,14 +128,38 @@ pub const KEPT_FOR: Nanos = Nanos::from_secs(3_600);
 /// Lanes that a reader accepts on one connection: four for each of many thousands of nodes.
 pub const FOLLOWED_MAX: usize = 65_536;
 
-/// A block's bytes at a receiver. No writer makes a larger block: its key row is at least an eighth of it.
+/// The largest block at a receiver, in bytes. No writer makes a larger block: its key row is at least an
+/// eighth of it.
 pub const BLOCK_MAX: usize = 64 << 20;
 
-/// Bytes of a channel's definition as JSON: as many as a hub keeps of one.
+/// Bytes of a channel's definition as JSON. A hub keeps as many.
 pub const DEFINITION_BYTES_MAX: usize = 16 << 10;
 
-/// Channels of a hub that a reader takes: four times as many as a hub keeps. Further ones are left out.
+/// Channels of a hub that a reader takes: four times as many as a hub keeps. Further channels are left
+/// out.
 pub const DEFINITIONS_MAX: usize = 1_024;
+
+/// Freezes that a node keeps at a time. One more replaces the oldest.
+pub const FREEZES_MAX: usize = 8;
+
+/// Bytes that a node keeps for all its freezes. Half a minute of some hundred series at 10 Hz takes less than one MiB.
+pub const FROZEN_BYTES_MAX: usize = 32 << 20;
+
+/// Lanes of one freeze: the local lane, and the faster lanes that are open.
+pub const FROZEN_LANES_MAX: usize = 32;
+
+/// How far back a freeze may reach: rings of usual sizes do not reach further.
+pub const FREEZE_BEFORE_MAX: Nanos = Nanos::from_secs(600);
+
+/// How long a freeze may go on.
+pub const FREEZE_AFTER_MAX: Nanos = Nanos::from_secs(60);
+
+/// A node keeps frozen rows for this long, unless a hub has fetched them before: a hub may be away for a whole
+/// night.
+pub const FROZEN_KEPT_FOR: Nanos = Nanos::from_secs(24 * 3_600);
+
+/// Why rows are frozen, for people.
+pub const CAUSE_MAX: usize = 256;
 
 /// Generations of a schema that a receiver remembers of one lane.
 pub const GENERATIONS_MAX: usize = 8;

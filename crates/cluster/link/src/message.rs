@@ -7,23 +7,27 @@ use crate::channel::ChannelFrame;
 use crate::limits::{ACKS_MAX, HAVE_MAX, PATTERNS_MAX};
 use crate::wire::Body;
 
-/// In the abilities of Hello and Welcome: Read, Unread, Text and NoText are understood.
+/// An ability in Hello and Welcome: the peer understands Read, Unread, Text and NoText.
 pub const KNOWS_TEXTS: u8 = 1;
 
-/// The same of TextNow and TextGiven.
+/// An ability in Hello and Welcome: the peer understands TextNow and TextGiven.
 pub const KNOWS_TEXT_NOW: u8 = 4;
 
-/// The same of Channel.
+/// An ability in Hello and Welcome: the peer understands Channel.
 pub const KNOWS_CHANNELS: u8 = 8;
 
-/// The same of Channels, Definition and Definitions.
+/// An ability in Hello and Welcome: the peer understands Channels, Definition and Definitions.
 pub const KNOWS_DEFINITIONS: u8 = 16;
 
-/// In the abilities of Hello: an Interest may say that the hub itself wants it.
+/// An ability in Hello: an Interest may say that the hub itself wants the rows.
 pub const KNOWS_OWN: u8 = 32;
 
+/// The same of Freeze, Thaw and Frozen.
+pub const KNOWS_FREEZE: u8 = 64;
+
 /// All of them: what this program says in Hello and Welcome.
-pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS | KNOWS_DEFINITIONS | KNOWS_OWN;
+pub const ABILITIES: u8 =
+    KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS | KNOWS_DEFINITIONS | KNOWS_OWN | KNOWS_FREEZE;
 
 /// The hub's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +36,7 @@ pub struct Greeting<'a> {
     pub lowest: u8,
     /// Highest version that it speaks.
     pub highest: u8,
-    /// The proof in Hello signs it.
+    /// Random; the proof in Hello signs it.
     pub nonce: [u8; 32],
     /// Random at the hub's start: after a change the hub's memory is empty.
     pub identity: [u8; 16],
@@ -109,7 +113,7 @@ pub struct Hello<'a> {
     /// HMAC over the Greeting's nonce, if it has a token.
     pub proof: Option<[u8; 32]>,
     /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`], [`KNOWS_CHANNELS`],
-    /// [`KNOWS_DEFINITIONS`], [`KNOWS_OWN`].
+    /// [`KNOWS_DEFINITIONS`], [`KNOWS_OWN`], [`KNOWS_FREEZE`].
     pub abilities: u8,
 }
 
@@ -198,19 +202,20 @@ pub struct LaneOffer<'a> {
     pub schema_bytes: u64,
     /// First 16 bytes of the schema's SHA-256.
     pub schema_hash: [u8; 16],
-    /// It stands in for a faster lane, which only the hub has to which the node is connected itself: here it comes through that hub.
+    /// The lane stands in for a faster lane. Only the hub to which the node is directly connected has the faster lane; this lane
+    /// comes through that hub.
     pub stands_in: bool,
 }
 
 /// The flag of a Lane that stands in for a faster one ([`LaneOffer::stands_in`]).
 pub(crate) const STANDS_IN: u8 = 1;
 
-/// What peers know the schema with these bytes by.
+/// The hash by which peers know the schema with these bytes.
 pub fn hash_of_schema(whole: &[u8]) -> [u8; 16] {
     schema_hash(ring::digest::digest(&ring::digest::SHA256, whole))
 }
 
-/// What peers know a schema by: the first half of its SHA-256.
+/// The hash by which peers know a schema: the first half of its SHA-256.
 pub fn schema_hash(whole: ring::digest::Digest) -> [u8; 16] {
     let mut half = [0; 16];
     half.copy_from_slice(&whole.as_ref()[..16]);
@@ -222,9 +227,9 @@ pub fn schema_hash(whole: ring::digest::Digest) -> [u8; 16] {
 pub struct Want {
     /// The epoch that `from_row` and `have` belong to.
     pub epoch: u64,
-    /// Rows below do not come.
+    /// Rows before this one are not sent.
     pub from_row: u64,
-    /// Blocks that ended longer ago than this do not come.
+    /// Blocks that ended longer ago than this are not sent.
     pub span: Nanos,
     /// Bytes of the schema's present generation that the sender has.
     pub schema_bytes: u64,
@@ -275,13 +280,13 @@ pub struct InterestFrame<'a> {
     pub number: u32,
     /// The period that is requested.
     pub period: Nanos,
-    /// Not shared with a faster lane.
+    /// The rows are not shared with a faster lane.
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
-    /// The rows that the base lane has, instead of those to come.
+    /// The past rows of the base lane, instead of rows to come.
     pub past: bool,
-    /// The hub itself wants it, for its store or its rules.
+    /// The hub itself wants the rows, for its store or its rules.
     pub own: bool,
     /// What nodes do with the rows before they send them; `None`: nothing.
     pub channel: Option<ChannelFrame<'a>>,
@@ -308,9 +313,10 @@ pub struct Told<'a> {
     pub period: Nanos,
     /// Why it is refused or slower; may be empty.
     pub text: &'a str,
-    /// The lane that serves it, if that was offered before; 0: one that is offered now, or none.
+    /// The lane that serves the Interest, if that lane was offered before; 0: a lane that is offered now, or none.
     pub lane: u32,
-    /// The node that refuses a channel, where a hub grants it of other nodes; the text begins with its name then. Empty: none.
+    /// The node that refuses a channel which a hub grants for other nodes; then the text begins with the node's name. Empty:
+    /// no node.
     pub refused_by: &'a str,
 }
 

@@ -19,10 +19,10 @@ const UNKNOWN_OFFSET: i64 = i64::MIN;
 const LEFT: u8 = 1;
 const EXPECTED: u8 = 2;
 const BELIEVED: u8 = 4;
-/// After the flags: the node's hub, and why the node is not at another.
+/// After the flags: the address of the node's hub, and why the node is not at another hub.
 const HUB: u8 = 8;
 const AWAY: u8 = 16;
-/// After these: for each lane the period that was requested, if a lane runs at another.
+/// After these fields: for each lane the requested period, if a lane runs at another period.
 const ASKED: u8 = 32;
 /// A hub's address in a node's settings.
 const HUB_ADDRESS_MAX: usize = 300;

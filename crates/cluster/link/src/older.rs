@@ -1,6 +1,6 @@
-//! What a lane looks like to a peer of an older version of the protocol: the slots whose values that peer would misread
-//! are left out. The type of a series decides, not its values. Schema and blocks are encoded again without these slots;
-//! rows keep their numbers and stamps, and each block keeps its rows.
+//! Rewrites a lane for a peer that speaks an older version of the protocol: it leaves out the slots whose values that
+//! peer would misread. The type of a series decides this, not its values. Schema and blocks are encoded again without
+//! these slots; rows keep their numbers and stamps, and each block keeps its rows.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, SchemaDecoder, SchemaEncoder, Step};
 use khz_model::reading::LABELS_STATE;
@@ -27,7 +27,7 @@ struct Plain {
     generation: u32,
     /// The schema in the ring, as far as it was read.
     whole: SchemaDecoder,
-    /// How many slots of the whole schema were looked at, whether they were kept or not.
+    /// How many slots of the whole schema were checked, kept or not.
     sorted: usize,
     encoder: SchemaEncoder,
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ struct Plain {
 }
 
 impl Older {
-    /// The generation's schema as the peer gets it; `None`: the ring has it no more.
+    /// The generation's schema as the peer gets it; `None`: the ring no longer has it.
     pub fn schema<L: Lane>(&mut self, lane: &L, generation: u32) -> Option<&[u8]> {
         lane.schema_bytes(generation)?;
         Some(&self.plain(lane, generation).bytes)
@@ -48,7 +48,7 @@ impl Older {
         plain.sorted - plain.kept.len()
     }
 
-    /// How a block is to be written for the peer; `None`: as it is.
+    /// How to write a block for the peer; `None`: unchanged.
     pub fn rewrite<L: Lane>(&mut self, lane: &L, header: &Header) -> Option<Rewrite> {
         let plain = self.plain(lane, header.generation);
         let slots = header.slots;
@@ -85,13 +85,13 @@ impl Plain {
         }
     }
 
-    /// Takes what the ring has of the schema by now.
+    /// Reads what the ring has of the schema now.
     fn read<L: Lane>(&mut self, lane: &L) {
         let mut piece = Vec::new();
         while lane.schema_bytes(self.generation).is_some_and(|bytes| bytes > self.whole.bytes()) {
             piece.clear();
             let copied = lane.schema(self.generation, self.whole.bytes(), PIECE, &mut piece);
-            // Slots beyond damaged bytes have no meaning, and are left out.
+            // Slots after damaged bytes have no meaning, and are left out.
             if copied.is_none_or(|copied| copied == 0) || self.whole.feed(&piece).is_err() {
                 break;
             }
@@ -124,8 +124,8 @@ impl Rewrite {
         Rewrite { kept, decoder: Decoder::new(), encoder, rest: Vec::new(), is_damaged: false }
     }
 
-    /// Takes further bytes of the block, and appends the whole rows in them to `out`, after the header. A damaged block
-    /// gives no further rows.
+    /// Takes further bytes of the block, and appends the whole rows in them to `out`, after the header. After damaged
+    /// bytes, no further rows are appended.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.is_damaged {
             return;
@@ -172,7 +172,8 @@ impl Rewrite {
         self.encoder.rows()
     }
 
-    /// The block is over: its header with the closing fields. `None`: it is damaged, or has no row.
+    /// The block has ended: returns its header with the closing fields. `None`: it is damaged, or
+    /// has no row.
     pub fn close(&mut self) -> Option<Header> {
         let header = self.encoder.close();
         header.filter(|_| !self.is_damaged && self.rest.is_empty())
@@ -188,7 +189,7 @@ impl Rewrite {
     }
 }
 
-/// The slot's reading. A peer knows no labels, wherever they come from.
+/// The slot's reading. The peer knows no labels, so they become an absent value.
 fn cell(decoder: &Decoder, slot: u32) -> (u8, u64) {
     let reading = decoder.reading(slot as usize).unwrap_or(Reading::Absent(Absence::NotYet));
     match reading.state() {

@@ -7,7 +7,8 @@ use crate::limits::{PAST_RATE, PAST_RATE_FIRST};
 
 /// The lowest rate.
 const SLOWEST: u64 = 16 << 10;
-/// A Beat that is answered within the first time doubles the rate; one that takes longer than the second halves it.
+/// If a Beat is answered within the first time, the rate doubles; if the answer takes longer than the second time,
+/// the rate halves.
 const AT_EASE: Nanos = Nanos::from_millis(100);
 const BUSY: Nanos = Nanos::from_millis(300);
 /// Missing blocks go in this many bursts a second.
@@ -28,7 +29,7 @@ impl Pace {
         Pace { rate: PAST_RATE_FIRST, budget: 0, filled: now }
     }
 
-    /// Fills the budget up to `now`; true when something may be sent.
+    /// Fills the budget up to `now`. Returns true when bytes may be sent.
     pub fn may_send(&mut self, now: Nanos) -> bool {
         let passed = now.since(self.filled).0.min(1_000_000_000);
         let gained = self.rate * passed / 1_000_000_000;

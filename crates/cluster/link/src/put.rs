@@ -41,7 +41,7 @@ impl Open {
         out[self.start..self.start + LENGTH_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
     }
 
-    /// Takes the frame back.
+    /// Removes the frame from the buffer.
     pub fn cancel(self, out: &mut Vec<u8>) {
         out.truncate(self.start);
     }
@@ -112,13 +112,14 @@ pub struct Ask<'a, P> {
     pub number: u32,
     /// The period that is requested.
     pub period: Nanos,
-    /// Not shared with a faster lane.
+    /// The rows are not shared with a faster lane.
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
-    /// The rows that the base lane has, instead of those to come.
+    /// The past rows of the base lane, instead of rows to come.
     pub past: bool,
-    /// The hub itself wants it, for its store or its rules. Only for a peer that knows it.
+    /// The hub itself wants the rows, for its store or its rules. Only for a peer that knows this
+    /// flag.
     pub own: bool,
     /// What nodes do with the rows before they send them. Only for a peer that knows channels.
     pub channel: Option<ChannelFrame<'a>>,

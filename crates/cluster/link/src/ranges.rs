@@ -3,12 +3,12 @@
 
 use crate::limits::{HAVE_MAX, RANGES_MAX};
 
-/// Half-open ranges of row numbers, in order, none touching the next.
+/// Half-open ranges of row numbers, in order. No range touches the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
     ranges: Vec<(u64, u64)>,
     given_up: u64,
-    /// The hole that was given up last, until it is taken.
+    /// The hole that was given up last, until [`Ranges::take_forgotten`] returns it.
     forgotten: Option<(u64, u64)>,
 }
 
@@ -18,7 +18,7 @@ impl Ranges {
         self.ranges.last().map_or(0, |&(_, end)| end)
     }
 
-    /// All of them.
+    /// All ranges.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.ranges
     }
@@ -28,13 +28,13 @@ impl Ranges {
         self.ranges.first().map(|&(start, _)| start)
     }
 
-    /// Adds `from..to`. Returns how many of them are new.
+    /// Adds `from..to`. Returns how many of these rows are new.
     #[inline]
     pub fn add(&mut self, from: u64, to: u64) -> u64 {
         if let Some(last) = self.ranges.last_mut()
             && last.1 == from
         {
-            // Nearly always: the next rows.
+            // Almost always these are the next rows.
             last.1 = last.1.max(to);
             return to.saturating_sub(from);
         }
@@ -65,7 +65,7 @@ impl Ranges {
         added
     }
 
-    /// Removes rows that proved wrong.
+    /// Removes rows that turned out to be wrong.
     pub fn remove(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
@@ -75,20 +75,20 @@ impl Ranges {
         self.ranges = parts.collect();
     }
 
-    /// The hole for which the last [`Ranges::add`] had no room, once. Its rows count as received from then on, so the caller must
-    /// report them as lost.
+    /// Returns the hole for which the last [`Ranges::add`] had no room, and forgets it. From then on its rows count as received,
+    /// so the caller must report them as lost.
     #[inline]
     pub fn take_forgotten(&mut self) -> Option<(u64, u64)> {
         self.forgotten.take()
     }
 
-    /// True when this row is among them.
+    /// True when the ranges contain this row.
     pub fn contains(&self, row: u64) -> bool {
         let at = self.ranges.partition_point(|&(_, end)| end <= row);
         self.ranges.get(at).is_some_and(|&(start, _)| start <= row)
     }
 
-    /// The parts of `from..to` that are not among them.
+    /// The parts of `from..to` that are in no range.
     pub fn holes(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let (mut holes, mut at) = (Vec::new(), from);
         let first = self.ranges.partition_point(|&(_, end)| end <= from);
@@ -104,19 +104,19 @@ impl Ranges {
         holes
     }
 
-    /// The parts of `from..to` that are among them.
+    /// The parts of `from..to` that are in a range.
     pub fn parts(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let first = self.ranges.partition_point(|&(_, end)| end <= from);
         let within = self.ranges[first..].iter().take_while(|&&(start, _)| start < to);
         within.map(|&(start, end)| (start.max(from), end.min(to))).collect()
     }
 
-    /// Rows in holes that were too many to remember; they count as received.
+    /// Rows of holes that had no room; they count as received.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Rows received, and those given up.
+    /// Rows that were received or given up.
     pub fn rows(&self) -> u64 {
         self.ranges.iter().map(|&(start, end)| end - start).sum()
     }
@@ -126,8 +126,8 @@ impl Ranges {
         self.ranges.windows(2).map(|pair| pair[1].0 - pair[0].1).sum()
     }
 
-    /// The number before which nothing is missing, counted from the oldest row: a peer that does not request older rows needs none
-    /// before it.
+    /// The number before which no row is missing, counted from the oldest row: a peer that requests no older rows needs none of
+    /// them.
     pub fn complete_until(&self) -> u64 {
         self.ranges.first().map_or(0, |&(_, end)| end)
     }

@@ -21,27 +21,28 @@ use crate::message::*;
 use crate::put::{self, Ask};
 use crate::texts::{NoText, ReadFrame, TextFault, TextIntake, Why};
 
-/// A lane that is offered so soon after its subscription was there when that was made: its rows come from now on. One that is offered
-/// later has come with its node, or is new: then the reader wants the rows since it subscribed, since it may have held the lane at
-/// another hub.
+/// If a lane is offered this soon after its subscription, it existed when the subscription was made: its rows come from now on. A
+/// lane that is offered later has come with its node, or is new. Then the reader wants the rows since it subscribed, since it may
+/// have had the lane at another hub.
 const OFFERED_LATE: Nanos = Nanos::from_secs(2);
 
-/// A lane stands still when nothing has come for this long, and for three of its periods: nodes flush once a second.
+/// A lane stands still when no rows have come for this long, and for three of its periods. Nodes flush once a
+/// second.
 const STOOD_STILL: Nanos = Nanos::from_secs(2);
 
 /// A lane of the present connection.
 #[derive(Debug)]
 struct Followed {
     key: LaneKey,
-    /// The subscription that it was offered for, 0: none.
+    /// The subscription for which the hub offered it; 0: none.
     interest: u32,
     intake: Intake,
     period: Nanos,
-    /// When something came of it last.
+    /// When a frame of this lane came last.
     heard: Nanos,
 }
 
-/// The rows of a lane that the present connection has not offered, or not yet.
+/// The rows of a lane that is not, or not yet, offered on the present connection.
 #[derive(Debug)]
 struct Kept {
     intake: Intake,
@@ -60,7 +61,7 @@ struct Subscribed {
 #[derive(Debug)]
 pub struct ReaderEnd {
     identity: Arc<Identity>,
-    /// It may connect to several hubs.
+    /// The reader may connect to several hubs.
     has_others: bool,
     dial: Dial,
     inbound: Inbound,
@@ -68,16 +69,16 @@ pub struct ReaderEnd {
     next_beat: Nanos,
     /// Lanes of this connection, by number.
     lanes: HashMap<u32, Followed>,
-    /// Subscriptions of lanes that the hub has ended on this connection, and how many lanes these were.
+    /// Subscriptions whose lanes the hub has ended on this connection, and the number of those lanes.
     ended: HashMap<u32, u64>,
-    /// The subscriptions, on whatever connection.
+    /// The subscriptions, on every connection.
     subscribed: HashMap<u32, Subscribed>,
     kept: HashMap<LaneKey, Kept>,
     /// The lanes of this node and name that were left, whatever their epochs.
     left: HashMap<(String, String), LeftLanes>,
-    /// Until when lanes had rows that are not remembered in `left`: there was no room.
+    /// Up to this time lanes had rows that `left` no longer remembers, because there was no room.
     forgotten: Nanos,
-    /// When something came last.
+    /// When bytes came last.
     now: Nanos,
     /// Subscriptions to kernel texts on this connection.
     reads: HashMap<u32, TextIntake>,
@@ -104,13 +105,14 @@ impl ReaderEnd {
         }
     }
 
-    /// The same for a reader that may connect to several hubs. If it takes late rows, it takes no lanes that stand in for faster ones:
-    /// it gets the faster rows, also those since it began, from the hub to which the node is connected itself.
+    /// The same for a reader that may connect to several hubs. If it takes late rows, it refuses lanes that stand in for faster ones:
+    /// it gets the faster rows, from its beginning on, from the hub to which the node is directly connected.
     pub fn among_hubs(self) -> Self {
         ReaderEnd { has_others: true, ..self }
     }
 
-    /// Another connection was established. Rows that were received or lost stay so; subscriptions must be sent again.
+    /// Another connection was established. Rows that were received or lost stay settled; subscriptions must be sent
+    /// again.
     pub fn reconnected(&mut self, now: Nanos) {
         self.kept.retain(|_, kept| now.since(kept.left) < KEPT_FOR);
         for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
@@ -125,7 +127,7 @@ impl ReaderEnd {
         self.reads.clear();
     }
 
-    /// A proof of who we are at this hub. To be called before bytes come.
+    /// A proof of who we are at this hub. Call this before any bytes come.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.dial.vouched(vouch);
     }
@@ -164,6 +166,7 @@ impl ReaderEnd {
         match frame {
             Frame::Beaten(beaten) => {
                 self.beats.beaten(beaten, now, wall);
+                sink.clock(self.beats.best().map(|pair| pair.offset));
             }
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
@@ -195,7 +198,7 @@ impl ReaderEnd {
     ) -> Result<(), Reject> {
         let key = LaneKey { node: offer.node.into(), name: offer.name.into(), epoch: offer.epoch };
         if let Some(followed) = self.lanes.get_mut(&offer.lane).filter(|followed| followed.key == key) {
-            // It was offered before and has changed. It stays accepted.
+            // The lane was offered before and has changed. It stays accepted.
             (followed.interest, followed.period) = (offer.interest, offer.period);
             sink.changed(&key, offer);
             return Ok(());
@@ -209,7 +212,7 @@ impl ReaderEnd {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
         let mut intake = match accept.held {
-            // What the sink lacks must not be left out because it came here before.
+            // The sink may lack rows that came here before, so they must not be left out.
             Some(_) => Intake::new(key.epoch),
             None => self.take_kept(&key),
         };
@@ -222,18 +225,19 @@ impl ReaderEnd {
         Ok(())
     }
 
-    /// The lanes of the same node and subscription that were there. Of a channel each lane has rows of its own, whenever they were gathered.
+    /// The earlier lanes of the same node and subscription. `None` for a channel: each lane of a channel has its own rows, whenever they
+    /// were gathered.
     fn left_of(&self, key: &LaneKey, interest: u32) -> Option<&LeftLanes> {
         let is_to_channel = self.subscribed.get(&interest).is_some_and(|known| known.is_to_channel);
         self.left.get(&(key.node.clone(), key.name.clone())).filter(|_| !is_to_channel)
     }
 
-    /// When the reader subscribed; rows from before are not wanted. What it has forgotten counts as rows that it has.
+    /// When the reader subscribed; earlier rows are not wanted. Rows that it has forgotten count as rows that it has.
     fn begun(&self, interest: u32) -> Option<Nanos> {
         Some(self.subscribed.get(&interest)?.since.max(self.forgotten))
     }
 
-    /// A lane is offered, and others were there before. What came in those does not come again.
+    /// A lane is offered that follows earlier lanes. Rows that came in those do not come again.
     fn go_on_after<S: LaneSink>(
         &self,
         left: &LeftLanes,
@@ -251,7 +255,7 @@ impl ReaderEnd {
         }
         let begun = self.begun(offer.interest).unwrap_or(left.end());
         intake.follows(left.times_elsewhere(key.epoch, intake.has_rows(), begun), offer.stands_in);
-        // Rows of which others have the time need not come at all.
+        // Rows from times that other lanes cover need not come at all.
         let Some(after) = left.lacks_after(key.epoch).filter(|_| has_others) else { return };
         let until = offer.next_row.saturating_sub(self.ticks_since(after, offer.period));
         match offer.stands_in {
@@ -260,13 +264,13 @@ impl ReaderEnd {
         }
     }
 
-    /// How many rows of this period there may be since then.
+    /// How many rows of this period there may be since `then`.
     fn ticks_since(&self, then: Nanos, period: Nanos) -> u64 {
         let since = self.now.since(then).0.saturating_add(OVERLAP.0);
         since.checked_div(period.0).map_or(u64::MAX, |rows| rows + 1)
     }
 
-    /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
+    /// The rows that the reader has of a lane. The last rows may have come by another way, where the lane has another epoch: they
     /// must not come again.
     fn take_kept(&mut self, key: &LaneKey) -> Intake {
         let left = self.left.get(&(key.node.clone(), key.name.clone()));
@@ -281,9 +285,9 @@ impl ReaderEnd {
         kept.map_or_else(|| Intake::new(key.epoch), |kept| kept.intake.under(key.epoch))
     }
 
-    /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of others: the rows of the times
-    /// that these have not. Of a new one: rows from now on; but those since the subscription, if it is offered long after that to a
-    /// reader that takes late rows.
+    /// The Want for a lane. A known lane: the rows that were missed. A lane that replaces others: the rows of the times that the
+    /// others lack. A new lane: rows from now on. But if a new lane is offered long after the subscription, a reader that takes late
+    /// rows gets the rows since the subscription.
     fn want(
         &self,
         key: &LaneKey,
@@ -319,8 +323,8 @@ impl ReaderEnd {
         }
     }
 
-    /// How far back rows are wanted of a known lane, if there may be rows of other epochs that no hub has sent so far: only a limited span
-    /// makes the hub offer those. All rows of this lane are within it. `None`: all rows of this lane, and no others.
+    /// How far back rows of a known lane are wanted, if there may be rows of other epochs that no hub has sent yet: the hub offers those
+    /// only if the span is limited. The span covers all rows of this lane. `None`: all rows of this lane, and no others.
     fn span_of_missed(&self, key: &LaneKey, intake: &Intake, offer: &LaneOffer<'_>) -> Option<Nanos> {
         let left = self.left_of(key, offer.interest)?;
         let since = left.lacks_since(self.begun(offer.interest)?);
@@ -334,7 +338,7 @@ impl ReaderEnd {
     }
 
     fn lane<S: LaneSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
-        // It was under way when the lane was left.
+        // The frame was under way when the lane was left.
         let Some(Followed { key, intake, heard, interest, .. }) = self.lanes.get_mut(&lane) else {
             return Ok(());
         };
@@ -379,7 +383,7 @@ impl ReaderEnd {
         }
         let begun = self.subscribed.get(&interest).map_or(heard, |subscribed| subscribed.since);
         let node = (key.node.clone(), key.name.clone());
-        // Lanes that come and go for ever must not fill the memory.
+        // Lanes that keep coming and going must not fill the memory.
         if self.left.len() >= FOLLOWED_MAX && !self.left.contains_key(&node) {
             self.forget_left();
         }
@@ -389,7 +393,8 @@ impl ReaderEnd {
         }
     }
 
-    /// Forgets what it has of the older half of the nodes. Of these it wants no row from before that: it may have it.
+    /// Forgets the older half of the nodes in `left`. The reader wants no older rows of those nodes: it may have
+    /// them.
     fn forget_left(&mut self) {
         let mut ends: Vec<Nanos> = self.left.values().map(LeftLanes::end).collect();
         let half = ends.len() / 2;
@@ -399,7 +404,7 @@ impl ReaderEnd {
     }
 
     fn text<S: LaneSink>(&mut self, piece: &crate::texts::TextPiece<'_>, sink: &mut S) -> Result<(), Reject> {
-        // It was under way when the subscription ended.
+        // The piece was under way when the subscription ended.
         let Some(intake) = self.reads.get_mut(&piece.number) else { return Ok(()) };
         match intake.take(piece) {
             Ok(true) => {
@@ -516,12 +521,12 @@ impl ReaderEnd {
         self.dial.hub()
     }
 
-    /// Requests the list of nodes, or ends that.
+    /// Requests the list of nodes, or ends that request.
     pub fn roster(&self, wanted: bool, out: &mut Vec<u8>) {
         put::roster(out, wanted);
     }
 
-    /// Requests the list of channels, or ends that. Only of a hub that knows such lists.
+    /// Requests the list of channels, or ends that request. Only for a hub that knows such lists.
     pub fn channels(&self, wanted: bool, out: &mut Vec<u8>) {
         definition::put_wanted(out, wanted);
     }
@@ -540,7 +545,7 @@ impl ReaderEnd {
         !self.lanes.is_empty()
     }
 
-    /// Lanes that stand still, or that the hub has ended. Only those of subscriptions count whose rows come regularly.
+    /// How many lanes stand still, or were ended by the hub. Only subscriptions whose rows come regularly count.
     pub fn stand_still(&self, now: Nanos, is_regular: impl Fn(u32) -> bool) -> u64 {
         let stands = |lane: &&Followed| {
             let most = STOOD_STILL.max(Nanos(lane.period.0.saturating_mul(3)));

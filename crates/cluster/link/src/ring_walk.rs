@@ -1,4 +1,4 @@
-//! The closed blocks of a ring, oldest first, while its writer goes on.
+//! Walks over the closed blocks of a ring, oldest first, while its writer continues.
 
 use khz_block::{HEADER_BYTES, Header, RowScanner};
 use khz_model::Nanos;
@@ -6,10 +6,11 @@ use khz_model::Nanos;
 use crate::limits::PIECE;
 use crate::source::Lane;
 
-/// The header of the block at `at`, if one begins there. The closing fields of a closed one are final.
+/// The header of the block at `at`, if a block begins there. If the block is closed, the closing
+/// fields are final.
 pub(crate) fn header<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Header> {
     let first = header_once(lane, at, scratch)?;
-    // The writer writes them before the flag, and we read them after it.
+    // The writer writes the closing fields before the flag, and we read them after the flag.
     if first.closed.is_some() { header_once(lane, at, scratch) } else { Some(first) }
 }
 
@@ -40,12 +41,13 @@ pub(crate) struct Found {
     pub first_row: u64,
     /// The row after its last.
     pub end_row: u64,
-    /// When its first row was gathered, and no row of it later than `ended`.
+    /// When its first row was gathered. None of its rows was gathered after `ended`.
     pub began: Nanos,
     pub ended: Nanos,
 }
 
-/// Walks the ring once. If it is overtaken at its first step, it begins again; later it cannot be.
+/// Walks the ring once. If the writer overtakes its first step, it begins again. The writer cannot
+/// overtake later steps.
 pub(crate) struct Walk<'a, L> {
     lane: &'a L,
     scratch: &'a mut Vec<u8>,

@@ -1,16 +1,16 @@
-//! The schemas on which a sender relies at its peer. The peer keeps a few generations and drops the oldest one for another;
-//! which one that is only the peer knows. So two are relied on: the newest, and the one that was sent last.
+//! The schemas that a sender expects its peer to have. The peer keeps a few generations and drops the oldest for a new one;
+//! only the peer knows which one that is. So the sender relies on two: the newest, and the one that was sent last.
 
 /// Bytes of schemas that the peer has for certain.
 #[derive(Debug, Default)]
 pub(crate) struct SchemasSent {
-    /// Generation and bytes. Only those of which the peer has bytes: the first byte of another one may cost the peer any of
-    /// the older ones.
+    /// Generation and bytes. Only generations of which the peer has bytes: when another generation begins, the peer may
+    /// drop any older one.
     known: Vec<(u32, u64)>,
 }
 
 impl SchemasSent {
-    /// The peer says that it has so much of one generation.
+    /// The peer says that it has this many bytes of one generation.
     pub fn of_peer(generation: u32, bytes: u64) -> Self {
         let mut schemas = Self::default();
         schemas.sent(generation, bytes);
@@ -35,7 +35,7 @@ impl SchemasSent {
         self.known.push((generation, bytes));
     }
 
-    /// The peer gets a generation that is new to it: of the older ones it may have none any more.
+    /// The peer gets a generation that is new to it, and may drop any of the older ones.
     pub fn forget_older(&mut self) {
         let newest = self.known.iter().map(|&(known, _)| known).max();
         self.known.retain(|&(known, _)| Some(known) == newest);
@@ -72,7 +72,7 @@ mod tests {
                 newest += u32::from(below(10) == 0);
                 let generation = if below(3) == 0 { newest } else { below(u64::from(newest) + 1) as u32 };
                 let (from, more) = (schemas.bytes(generation), below(3));
-                // A sender whose output is full sends nothing of a schema.
+                // A sender whose output is full sends no bytes of a schema.
                 if more > 0 {
                     let here = peer.schema(generation, from, more as usize);
                     assert!(here.is_ok(), "generation {generation} from {from}: {schemas:?}");

@@ -1,10 +1,12 @@
 //! What an agent's end of the link needs from its node: lanes with their rings, and answers to Interests. The agent
-//! implements it with real rings, tests with their own.
+//! implements this with real rings, and tests with test rings.
 
 use std::sync::Arc;
 
 use khz_model::Nanos;
 
+use crate::freeze::Frozen;
+use crate::frozen::Order;
 use crate::message::InterestFrame;
 use crate::texts::ReadFrame;
 
@@ -14,7 +16,7 @@ pub struct Overtaken;
 
 /// One lane of this node and its ring. Positions are offsets in the stream of everything ever written to the ring.
 pub trait Lane {
-    /// Different from that of every other lane of this process, past and present.
+    /// An id that no other lane of this process has or had.
     fn id(&self) -> u64;
     /// Its name.
     fn name(&self) -> &str;
@@ -24,11 +26,15 @@ pub trait Lane {
     fn generation(&self) -> u32;
     /// The period.
     fn period(&self) -> Nanos;
-    /// True if a row comes in every period. Rows of a channel may not come for days; they are sent in their order.
+    /// True if a row comes in every period. A channel may have no rows for days; its rows are sent in order.
     fn is_regular(&self) -> bool {
         true
     }
-    /// The newest Now that is answered by the rows up to head; 0: none.
+    /// The number of the freeze that keeps these blocks; `None`: it is a lane with a ring.
+    fn freeze(&self) -> Option<u64> {
+        None
+    }
+    /// The newest Now that the rows up to head answer; 0: none.
     fn answered(&self) -> u32 {
         0
     }
@@ -62,11 +68,21 @@ pub struct Answer {
     pub text: String,
 }
 
+/// Copies the rows that have come for a freeze that goes on, if that is due. Returns when to call
+/// it again.
+pub(crate) fn tend_frozen(lanes: &mut impl Lanes, now: Nanos) -> Option<Nanos> {
+    if lanes.frozen_due().is_some_and(|due| now >= due) {
+        lanes.keep_frozen(now);
+    }
+    lanes.frozen_due()
+}
+
 /// All lanes of this node.
 pub trait Lanes {
     /// One of them.
     type Lane: Lane;
-    /// Changes when a lane came, went, or changed in anything but its rows. Called at every flush.
+    /// Changes when a lane came or went, or when a lane changed in anything but its rows. Called at
+    /// every flush.
     fn revision(&self) -> u64;
     /// The present lanes.
     fn list(&self, each: &mut dyn FnMut(Self::Lane));
@@ -77,11 +93,11 @@ pub trait Lanes {
     fn may_grant(&self) -> bool {
         false
     }
-    /// The peer no longer requests them, or is gone.
+    /// The peer no longer requests these rows, or is gone.
     fn dismiss(&mut self, number: u32);
-    /// The connection has ended, after all its Interests: another one may come much later.
+    /// The connection has ended, and before it all its Interests. The next one may come much later.
     fn hang_up(&mut self) {}
-    /// Whether the lane with this id is prompt: then every row must be followed by a poll.
+    /// Whether the lane with this id is prompt: if so, a poll must follow every row.
     fn prompt(&mut self, lane: u64, wanted: bool) {
         let _ = (lane, wanted);
     }
@@ -91,7 +107,7 @@ pub trait Lanes {
         let _ = carrier;
     }
     /// Requests that the carrier is called at every row of the lane with this id, which is flushed along with its rows. `true`:
-    /// it will be, until [`Lanes::prompt`] is called. Calls without need do no harm.
+    /// the carrier is called until [`Lanes::prompt`] is called. Unnecessary calls do no harm.
     fn carry(&mut self, lane: u64) -> bool {
         let _ = lane;
         false
@@ -121,6 +137,28 @@ pub trait Lanes {
     fn say_text(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
+    }
+    /// The hub asks to keep the rows of this time. A Frozen follows. Called by the link's own thread.
+    fn freeze(&mut self, order: Order, now: Nanos) {
+        let _ = (order, now);
+    }
+    /// The hub no longer needs the rows of this freeze.
+    fn thaw(&mut self, number: u64) {
+        let _ = number;
+    }
+    /// Copies the rows that have come since for a freeze that goes on. Called by the link's own
+    /// thread.
+    fn keep_frozen(&mut self, now: Nanos) {
+        let _ = now;
+    }
+    /// When to call [`Lanes::keep_frozen`] next; `None`: no freeze goes on. During a freeze, only the link's own thread
+    /// sends.
+    fn frozen_due(&self) -> Option<Nanos> {
+        None
+    }
+    /// The next Frozen that is ready.
+    fn frozen(&mut self) -> Option<Frozen> {
+        None
     }
     /// The next answer that is ready.
     fn answer(&mut self) -> Option<Answer>;

@@ -1,31 +1,32 @@
-//! Times by the clock of one boot of a node: from when to when rows were gathered, and what time that is here. It counts no rows.
+//! Times by the clock of one boot of a node: when rows were gathered, and what time that was on our clock. It counts no rows.
 
 use khz_model::{Nanos, Stamp};
 
-/// Two times whose clocks are further apart than this, ns, are not of one boot of the node, or its clock was set.
+/// If the clocks of two times differ by more than this, ns, the times are from different boots of the node, or
+/// its clock was set.
 const SAME_BOOT_MAX: u64 = 1_000_000_000;
 
-/// True for times of one boot of a node.
+/// True if both times are from the same boot of a node.
 pub fn are_of_one_boot(one: Stamp, other: Stamp) -> bool {
     one.real_offset.abs_diff(other.real_offset) < SAME_BOOT_MAX
 }
 
-/// From the oldest to the newest row of a lane. A lane is of one boot of its node.
+/// From the oldest to the newest row of a lane. All rows of a lane are from one boot of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// When the oldest row was gathered.
     pub first: Stamp,
-    /// When the newest one was.
+    /// When the newest row was gathered.
     pub last: Stamp,
 }
 
 impl Span {
-    /// Of one row.
+    /// The span of one row.
     pub fn of(stamp: Stamp) -> Self {
         Span { first: stamp, last: stamp }
     }
 
-    /// A row was gathered then.
+    /// Adds the time of a row.
     pub fn add(&mut self, stamp: Stamp) {
         if stamp.boot < self.first.boot {
             self.first = stamp;
@@ -35,7 +36,7 @@ impl Span {
         }
     }
 
-    /// Both.
+    /// The span that covers both.
     pub fn with(mut self, other: Span) -> Self {
         self.add(other.first);
         self.add(other.last);
@@ -54,16 +55,17 @@ impl Span {
 pub struct NodeClock {
     /// When its last row was gathered.
     row: Stamp,
-    /// How far the receiver's clock is ahead of it, if the row that was passed on fastest took no time.
+    /// How far the receiver's clock is ahead of the node's clock, as if the fastest row had taken no
+    /// time to arrive.
     ahead: u64,
 }
 
 impl NodeClock {
-    /// A row came, in its order. `before` is what was known until then.
+    /// A row came in order. `before` is the clock as known before this row.
     pub fn after(before: Option<Self>, row: Stamp, now: Nanos) -> Self {
         let new = NodeClock { row, ahead: now.0.wrapping_sub(row.boot.0) };
         match before.filter(|clock| clock.is_of(row)) {
-            // The clocks are those of two machines: either may be ahead.
+            // The clocks are of two machines, so either may be ahead.
             Some(clock) if new.ahead.wrapping_sub(clock.ahead) as i64 >= 0 => {
                 NodeClock { ahead: clock.ahead, ..new }
             }
@@ -71,12 +73,12 @@ impl NodeClock {
         }
     }
 
-    /// True for a time of that boot.
+    /// True for a time of the same boot.
     pub fn is_of(&self, stamp: Stamp) -> bool {
         are_of_one_boot(self.row, stamp)
     }
 
-    /// What time it was here; `None` of another boot.
+    /// The same time on our clock; `None`: the time is of another boot.
     pub fn here(&self, stamp: Stamp) -> Option<Nanos> {
         self.is_of(stamp).then(|| Nanos(stamp.boot.0.wrapping_add(self.ahead)))
     }

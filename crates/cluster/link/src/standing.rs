@@ -13,16 +13,16 @@ const ADDRESS_MAX: usize = 300;
 /// Times that are not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The frame. Times count from now, back or ahead.
+/// The frame. Times are relative to now: how long ago, or how long from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing<'a> {
     /// The hub that it prefers, as its settings name it.
     pub first: &'a str,
     /// Why it is not there.
     pub problem: &'a str,
-    /// How long ago that was.
+    /// How long ago the problem began.
     pub since: Option<Nanos>,
-    /// The earliest time until it may be at a better hub; `None`: it stays.
+    /// The shortest time until the agent may be at a better hub; `None`: it stays.
     pub back: Option<Nanos>,
 }
 

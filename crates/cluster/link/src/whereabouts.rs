@@ -1,32 +1,35 @@
-//! At which of its hubs a reader should be: where most of the nodes are that it follows, and of several such hubs at the one that
-//! it prefers. This file opens no socket: the caller says whose lanes stand still, and which nodes are up at each hub.
+//! Chooses the hub at which a reader should be: the hub that has most of the nodes that the reader follows, and if several hubs
+//! have as many, the preferred one. This file opens no socket: the caller reports how many lanes stand still, and which nodes are
+//! up at each hub.
 
 use std::collections::{BTreeMap, HashSet};
 
 use khz_model::Nanos;
 
-/// The pause between two looks at the list of nodes while lanes stand still; each look in vain doubles it.
+/// The pause between two checks of the list of nodes while lanes stand still. Each check without result
+/// doubles the pause.
 pub const LOOK_FIRST: Nanos = Nanos::SECOND;
 
-/// The longest pause, also while all lanes go on: a list of thousands of nodes is a megabyte.
+/// The longest pause, also used while no lane stands still: a list of thousands of nodes is a
+/// megabyte.
 pub const LOOK_MAX: Nanos = Nanos::from_secs(60);
 
-/// The pause between two looks while a channel is followed, for each [`NODES_A_LOOK`] nodes: its rows come when they come, so that
-/// no lane tells that its node has gone.
+/// The pause between two checks while the reader follows a channel, for each [`NODES_A_LOOK`] nodes. Rows of a channel come at
+/// irregular times, so a silent lane does not show that its node has gone.
 pub const LOOK_OF_CHANNELS: Nanos = Nanos::from_secs(5);
 
-/// See [`LOOK_OF_CHANNELS`]: the list of so many nodes has some 150 KB.
+/// See [`LOOK_OF_CHANNELS`]: the list of this many nodes has some 150 KB.
 pub const NODES_A_LOOK: usize = 1_024;
 
-/// Other hubs answer within this time, or are not asked until the next look.
+/// If another hub does not answer within this time, it is not asked until the next check.
 pub const ANSWER_LATE: Nanos = Nanos::from_secs(5);
 
-/// The first comparison on a connection lasts at least this long: after a failure agents look for a hub, too, and come to theirs
-/// after the reader has come to its own.
+/// The first comparison on a connection lasts at least this long: after a failure agents look for a hub, too, and may reach
+/// theirs later than the reader.
 pub const SETTLED: Nanos = Nanos::from_secs(15);
 
-/// While nodes are at other hubs, the reader asks these hubs again and again for at most this long: agents that go back one after
-/// the other take half of it. After that it asks them once a minute, and keeps its places there.
+/// While nodes are at other hubs, the reader asks these hubs repeatedly for at most this long: agents that go back one after the
+/// other take half of it. After that, it asks them once a minute, and keeps its connections there.
 pub const SPLIT_MAX: Nanos = Nanos::from_secs(600);
 
 /// The names of nodes that are up.
@@ -37,36 +40,37 @@ pub type Up = HashSet<String>;
 pub struct Whereabouts {
     present: usize,
     stage: Stage,
-    /// When it last looked, and the pause after that.
+    /// When it last checked the list, and the pause after that.
     looked: Nanos,
     pause: Nanos,
-    /// How many lanes stood still then.
+    /// How many lanes stood still at that time.
     still: u64,
     /// Which nodes were up here at the last look.
     seen: Up,
-    /// When it last compared, and how long it does not do so again while no node leaves.
+    /// When it last compared, and how long it does not compare again unless a node leaves.
     compared: Nanos,
     calm_for: Nanos,
     here: Up,
-    /// For each hub what is up there; `None`: not known.
+    /// For each hub, the nodes that are up there; `None`: not known.
     there: Vec<Option<Up>>,
-    /// It has not compared on this connection: nodes may be elsewhere of which no lane stands still here, since this hub has
-    /// offered none.
+    /// It has not compared on this connection. Nodes may be at other hubs without a lane that stands still here, because
+    /// this hub never offered their lanes.
     is_new: bool,
     /// Since when nodes are at other hubs.
     split: Option<Nanos>,
-    /// The hubs at which nodes were when it compared last.
+    /// The hubs at which nodes were at the last comparison.
     held: Vec<bool>,
 }
 
-/// What it does.
+/// The current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// All is well, as far as it knows.
+    /// Everything is well, as far as it knows.
     Calm,
     /// It waits for the present hub's list of nodes.
     Looks,
-    /// It compares that list with those of the other hubs, until then if nothing comes of it.
+    /// It compares that list with the lists of the other hubs. If it finds no better hub, it stops
+    /// at `until`.
     Compares { until: Nanos },
 }
 
@@ -100,8 +104,8 @@ impl Whereabouts {
         self.held.fill(false);
     }
 
-    /// This many lanes stand still, or have ended at this hub; and whether the reader follows channels. Decides whether it is time
-    /// for a look.
+    /// The caller reports how many lanes stand still or have ended at this hub, and whether the reader follows channels. Decides
+    /// whether to check the list now.
     pub fn stand_still(&mut self, lanes: u64, has_channels: bool, now: Nanos) {
         match self.stage {
             Stage::Calm => {
@@ -154,13 +158,13 @@ impl Whereabouts {
         matches!(self.stage, Stage::Compares { .. })
     }
 
-    /// True while it keeps its place at this hub: nodes are there and not here. Who has no place there any more lets them stop
-    /// gathering.
+    /// True while it keeps its connection to this hub: nodes are there that are not here. Without that connection, they may
+    /// stop gathering.
     pub fn holds(&self, hub: usize) -> bool {
         self.compares() || self.held.get(hub) == Some(&true)
     }
 
-    /// The nodes that are up at other hubs only, each with the first of these hubs.
+    /// The nodes that are up only at other hubs, each with the first of these hubs.
     pub fn elsewhere(&self) -> BTreeMap<&str, usize> {
         let mut nodes = BTreeMap::new();
         for (hub, up) in self.there.iter().enumerate() {
@@ -171,7 +175,8 @@ impl Whereabouts {
         nodes
     }
 
-    /// A list of the present hub is complete: which of the nodes that the reader follows are up there, and whether it lacks some.
+    /// A list of the present hub is complete: `up` has the nodes up there that the reader follows; `lacks` says whether some are
+    /// not up.
     pub fn here(&mut self, up: Up, lacks: bool, now: Nanos) {
         if !self.looks() {
             return;
@@ -179,18 +184,20 @@ impl Whereabouts {
         let has_left = self.seen.iter().any(|node| !up.contains(node));
         self.seen.clone_from(&up);
         if !lacks && !up.is_empty() {
-            // Where lanes stand still of nodes that are up, a look does not help.
+            // If lanes stand still although their nodes are up, a check does not help.
             if self.still == 0 {
                 self.pause = LOOK_FIRST;
             }
-            // At another hub than the first it asks the better ones, too: they may have the nodes as well.
+            // At another hub than the first, it asks the better hubs, too: they may have the nodes as
+            // well.
             let is_split = self.compares() || self.held.contains(&true);
             if self.present == 0 && !self.is_new && !is_split {
                 self.calm();
                 return;
             }
         }
-        // A node that is nowhere, or a better hub that is away for long, is no reason to connect to the others at each look.
+        // If a node is nowhere, or a better hub is away for long, that is no reason to connect to the other hubs at each
+        // check.
         let is_known = self.stage == Stage::Looks && self.still == 0 && !has_left && !self.is_new;
         if is_known && now.since(self.compared) < self.calm_for {
             self.calm();
@@ -209,7 +216,7 @@ impl Whereabouts {
     /// A list of another hub is complete.
     pub fn there(&mut self, hub: usize, up: Up, now: Nanos) {
         let Stage::Compares { until } = &mut self.stage else { return };
-        // Some are on their way.
+        // Some nodes are moving.
         if up.iter().any(|node| !self.here.contains(node)) {
             let since = *self.split.get_or_insert(now);
             *until = Nanos(now.0 + ANSWER_LATE.0).min(Nanos(since.0 + SPLIT_MAX.0)).max(*until);
@@ -227,7 +234,8 @@ impl Whereabouts {
         let here = self.here.len();
         let counts = self.there.iter().enumerate().filter_map(|(hub, up)| Some((hub, up.as_ref()?.len())));
         let is_better = |&(hub, up): &(usize, usize)| up > here || hub < self.present && up == here && up > 0;
-        // Of several the first: the last of those with the most in reverse order.
+        // Among equal hubs the first wins: in reverse order it is the last of those with the most
+        // nodes.
         let better: Vec<_> = counts.filter(|(hub, _)| *hub != self.present).filter(is_better).collect();
         better.into_iter().rev().max_by_key(|&(_, up)| up)
     }
@@ -245,7 +253,7 @@ mod tests {
         nodes.iter().map(|node| (*node).to_owned()).collect()
     }
 
-    /// A reader at this hub of two, that has compared in vain; it came there 100 s ago.
+    /// A reader at this hub of two. It came there 100 s ago, and has compared without result.
     fn settled(present: usize) -> Whereabouts {
         let mut reader = Whereabouts::new(2);
         reader.came_to(present, at(0));
@@ -397,8 +405,8 @@ mod tests {
         assert_eq!(reader.better(), None, "what it knew is old");
     }
 
-    /// Looks of a reader of channels from this second to that one, at hub 1, which has these nodes and lacks others; and how often it
-    /// compared in vain.
+    /// Simulates a reader of channels at hub 1 from the first to the last second; the hub has these nodes and lacks others. Returns
+    /// its checks, and how often it compared without result.
     fn looks(reader: &mut Whereabouts, here: &Up, seconds: std::ops::Range<u64>) -> (Vec<u64>, usize) {
         let (mut looks, mut compared, mut compares) = (Vec::new(), 0, false);
         for second in seconds {

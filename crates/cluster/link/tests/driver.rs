@@ -188,7 +188,10 @@ fn await_event(heard: &Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
     }
 }
 
-fn start(hubs: Vec<HubAddress>, lanes: OneLane) -> (Driver, Counters) {
+fn start<L: khz_link::Lanes<Lane: Send> + Send + 'static>(
+    hubs: Vec<HubAddress>,
+    lanes: L,
+) -> (Driver, Counters) {
     let counters = Counters::default();
     let bell = Bell::new().expect("a bell");
     let settings = Settings {
@@ -370,4 +373,64 @@ fn a_reader_sends_channels_only_to_a_hub_that_knows_them_and_else_answers_itself
         let number = reader.subscribe(&plain, true).expect("a subscription");
         assert_eq!(heard.recv_timeout(PATIENCE), Ok(format!("{number} none")));
     }
+}
+
+/// Lanes of a node that keeps rows of a time which goes on.
+struct Freezing {
+    lane: OneLane,
+    kept: Arc<Mutex<u64>>,
+    due: Nanos,
+}
+
+impl khz_link::Lanes for Freezing {
+    type Lane = <OneLane as khz_link::Lanes>::Lane;
+    fn revision(&self) -> u64 {
+        self.lane.revision()
+    }
+    fn list(&self, each: &mut dyn FnMut(Self::Lane)) {
+        self.lane.list(each);
+    }
+    fn ask(&mut self, _: &InterestFrame<'_>) {}
+    fn dismiss(&mut self, _: u32) {}
+    fn answer(&mut self) -> Option<khz_link::Answer> {
+        None
+    }
+    fn keep_frozen(&mut self, now: Nanos) {
+        *self.kept.lock().expect("no panic") += 1;
+        self.due = Nanos(now.0 + 50_000_000);
+    }
+    fn frozen_due(&self) -> Option<Nanos> {
+        Some(self.due)
+    }
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "what was awaited never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn rows_of_a_time_that_goes_on_are_kept_while_no_hub_is_there_and_while_one_says_nothing() {
+    let (_, lane) = node();
+    let nobody = listener();
+    let away = local(&nobody);
+    drop(nobody);
+    let kept: Arc<Mutex<u64>> = Arc::default();
+    let freezing = Freezing { lane, kept: kept.clone(), due: Nanos(0) };
+    let counted = || *kept.lock().expect("no panic");
+    let (driver, _) = start(vec![away], freezing);
+    until(|| counted() > 5);
+    drop(driver);
+    // It takes connections, and never speaks.
+    let (_, lane) = node();
+    let silent = listener();
+    let freezing = Freezing { lane, kept: kept.clone(), due: Nanos(0) };
+    let (driver, _) = start(vec![local(&silent)], freezing);
+    let taken = silent.accept().expect("a connection");
+    let before = counted();
+    until(|| counted() > before + 5);
+    drop((driver, taken));
 }

@@ -46,6 +46,9 @@ impl LaneSink for Notes {
     fn closed(&mut self, lane: &LaneKey) {
         self.0.push(format!("closed {}", lane.name));
     }
+    fn clock(&mut self, ahead: Option<i64>) {
+        self.0.push(format!("clock {ahead:?}"));
+    }
 }
 
 /// Two closed blocks of two rows each.
@@ -221,6 +224,25 @@ fn a_silent_hub_is_left() {
     let left = end.poll(Nanos::from_millis(1_500), 0, &mut out);
     let Err(LinkError::Silent(since)) = left else { panic!("{left:?}") };
     assert!(since >= khz_link::limits::BEATEN_LATE && since < Nanos::from_secs(3), "{since}");
+}
+
+#[test]
+fn each_answer_to_a_beat_says_how_far_the_hubs_clock_is_ahead() {
+    let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
+    welcome(&mut said);
+    end.receive(&said, Nanos(0), 0, &mut sink, &mut out).expect("a good hub");
+    let hour = 3_600_000_000_000;
+    for (second, ahead) in [(1, 0), (2, 0), (3, hour), (4, hour)] {
+        let wall = second * 1_000_000_000;
+        let now = Nanos(wall as u64);
+        end.poll(now, wall, &mut out).expect("in time");
+        said.clear();
+        put::beaten(&mut said, wall, wall + ahead, wall + ahead, |_| ());
+        end.receive(&said, now, wall, &mut sink, &mut out).expect("a good hub");
+    }
+    // The one that shows that the clock was set says what it is now.
+    let ahead = format!("clock Some({hour})");
+    assert_eq!(sink.0, ["clock Some(0)", "clock Some(0)", &ahead, &ahead]);
 }
 
 #[test]

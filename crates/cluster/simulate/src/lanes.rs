@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use khz_gather::{LINGER, LINGERING_MAX};
+use khz_link::freeze::Frozen;
+use khz_link::frozen::{Freezes, MaybeFrozen, Order};
 use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
 use khz_model::{ChannelName, ChannelTerms, Nanos, NodeName, Notice, Pattern, Stamp};
 
@@ -85,6 +87,8 @@ pub struct NodeLanes {
     waiting: Vec<Wish>,
     may_have_room: bool,
     answers: Vec<Answer>,
+    /// Rows that a hub has asked to keep.
+    freezes: Freezes<NodeLane>,
     revision: u64,
     made: u64,
     /// When a row on demand was last asked for.
@@ -108,6 +112,7 @@ impl NodeLanes {
             waiting: Vec::new(),
             may_have_room: false,
             answers: Vec::new(),
+            freezes: Freezes::default(),
             revision: 0,
             made: 0,
             asked: Nanos(0),
@@ -123,6 +128,7 @@ impl NodeLanes {
     /// Forgets everything, as a node that is booted does.
     pub fn forget(&mut self) {
         (self.base, self.channels) = (None, Channels::default());
+        self.freezes = Freezes::default();
         self.boosts.clear();
         self.lingering.clear();
         self.demands.clear();
@@ -446,17 +452,42 @@ impl Lane for NodeLane {
 }
 
 impl Lanes for NodeLanes {
-    type Lane = NodeLane;
+    type Lane = MaybeFrozen<NodeLane>;
 
     fn revision(&self) -> u64 {
-        self.revision
+        self.revision.wrapping_add(self.freezes.changes() << 32)
     }
 
-    fn list(&self, each: &mut dyn FnMut(NodeLane)) {
+    fn list(&self, each: &mut dyn FnMut(MaybeFrozen<NodeLane>)) {
         let boosts = self.boosts.iter().map(|boost| &boost.ring);
         let demands = self.demands.iter().map(|(_, ring)| ring);
-        self.base.iter().chain(boosts).chain(demands).cloned().for_each(&mut *each);
-        self.channels.rings().cloned().map(NodeLane::Made).for_each(each);
+        let live = self.base.iter().chain(boosts).chain(demands).cloned();
+        let live = live.chain(self.channels.rings().cloned().map(NodeLane::Made));
+        live.map(MaybeFrozen::Live).for_each(&mut *each);
+        self.freezes.offered().map(MaybeFrozen::Frozen).for_each(each);
+    }
+
+    /// A simulated node has no local lane: it keeps the rows of its base lane, and of its boosts.
+    fn freeze(&mut self, order: Order, now: Nanos) {
+        let boosts = self.boosts.iter().map(|boost| &boost.ring);
+        let lanes = self.base.iter().chain(boosts).cloned().collect();
+        self.freezes.freeze(order, lanes, now);
+    }
+
+    fn thaw(&mut self, number: u64) {
+        self.freezes.thaw(number);
+    }
+
+    fn keep_frozen(&mut self, now: Nanos) {
+        self.freezes.copy(now);
+    }
+
+    fn frozen_due(&self) -> Option<Nanos> {
+        self.freezes.next_due()
+    }
+
+    fn frozen(&mut self) -> Option<Frozen> {
+        self.freezes.answer()
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use khz_link::frozen::MaybeFrozen;
 use khz_link::hub_list::{HubList, Outcome};
 use khz_link::{AgentEnd, Identity, Lane, LinkError, Vouch};
 use khz_model::{Nanos, Stamp};
@@ -45,7 +46,7 @@ enum Link {
 /// An established connection.
 struct Up {
     wire: Wire,
-    end: AgentEnd<NodeLane>,
+    end: AgentEnd<MaybeFrozen<NodeLane>>,
     /// Bytes for which the socket had no room.
     pending: Vec<u8>,
     since: Nanos,
@@ -296,7 +297,7 @@ impl Node {
 }
 
 /// How many rows of the base lane have arrived without a gap.
-fn received(end: &AgentEnd<NodeLane>, lanes: &NodeLanes) -> u64 {
+fn received(end: &AgentEnd<MaybeFrozen<NodeLane>>, lanes: &NodeLanes) -> u64 {
     lanes.base().and_then(|base| end.received(base.id())).unwrap_or(0)
 }
 

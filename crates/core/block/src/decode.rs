@@ -13,7 +13,7 @@ use crate::{BlockError, varint};
 /// What [`Decoder::step`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A header of this many bytes: it begins a new block.
+    /// A header of this many bytes begins a new block.
     Header(usize),
     /// A row of this many bytes: [`Decoder::reading`] and [`Decoder::stamp`] show it.
     Row(usize),

@@ -131,8 +131,8 @@ impl Encoder {
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
-    /// The same for a row that another encoder has written before. Its time stays the same to the nanosecond: the rows of a block
-    /// share one offset from boot time to real time, so a row with another offset begins a block.
+    /// The same for a row that another encoder has written before. Its time must stay the same to the nanosecond: the rows of a
+    /// block share one offset from boot time to real time, so a row with another offset begins a block.
     #[inline]
     pub fn wants_new_block_of_copies(&self, row: Stamp) -> bool {
         let is_other = |header: &Header| header.stamp.real_offset != row.real_offset;

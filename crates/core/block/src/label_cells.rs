@@ -10,7 +10,7 @@ use crate::{ROW_LABELS_MAX, varint};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LabelCells {
     labels: BTreeMap<u32, Labels>,
-    /// What a row takes that restates them all.
+    /// The bytes of a row that restates all labels.
     bytes: usize,
 }
 

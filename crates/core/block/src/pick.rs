@@ -1,5 +1,6 @@
-//! Bytes to a few slots of each row: what a reader of one series needs of a block of a thousand. It reads nothing of a row
-//! after the last wanted slot, so it finds less damage than a [`crate::Decoder`]: of what it skips it knows only the length.
+//! Decodes only a few slots of each row, for a reader that needs one series of a block with a thousand. It reads no byte of
+//! a row after the last wanted slot, so it finds less damage than a [`crate::Decoder`]: it checks only the length of skipped
+//! bytes.
 
 use khz_model::Stamp;
 use khz_model::reading::LABELS_STATE;

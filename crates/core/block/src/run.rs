@@ -1,5 +1,5 @@
-//! Entries of a delta row that nobody wants, passed many at a time. Where each number ends stands in a word of 64 bits, so that the
-//! place of an entry does not wait until the one before it is read.
+//! Skips unwanted entries of a delta row, many at a time. A word of 64 bits marks where each number ends, so the place of an entry
+//! is known before the previous entry is read.
 
 /// Fewer slots than this are not worth it.
 pub(crate) const RUN_WORTH: usize = 8;
@@ -29,7 +29,7 @@ impl<'a> Run<'a> {
         while let Some(looked) = run.entries.first_chunk::<LOOKED>() {
             let passed = run.pass(wanted, looked);
             run.entries = &run.entries[passed..];
-            // Entries that go on after these bytes: the next look begins with the one that did not fit.
+            // If entries follow these bytes, the next pass begins with the entry that did not fit.
             if passed <= LOOKED - 1 - NUMBER_BYTES {
                 break;
             }
@@ -44,7 +44,7 @@ impl<'a> Run<'a> {
         while self.left > 0 && at < LOOKED {
             let tag = looked[at];
             let slot = self.next + usize::from(tag / 2);
-            // An odd tag restates its slot; one that goes on does not end here.
+            // An odd tag restates its slot; a tag with further bytes does not end here.
             if tag & 0x81 != 0 || slot >= wanted {
                 break;
             }

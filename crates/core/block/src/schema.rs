@@ -1,6 +1,6 @@
-//! The meaning of a lane's slots, as bytes that only grow: written once for each new series, read in pieces
-//! of any size. Every text and count from outside has its limit here. It does not check whether a series
-//! appears twice.
+//! The meaning of a lane's slots, as bytes that only grow: each new series is written once, and the bytes
+//! are read in pieces of any size. Every text and count from outside has its limit here. It does not check
+//! whether a series appears twice.
 
 mod decode;
 mod encode;
@@ -239,8 +239,8 @@ mod tests {
         assert_same(&decode(&encode(&series)).unwrap(), &series);
     }
 
-    /// What a reader of version 1 of the program makes of the bytes: it knows two kinds of records, and of a
-    /// slot its metric and one name.
+    /// How the first version of the program reads the bytes: it knows two kinds of records, and only the
+    /// metric and one name of a slot.
     fn read_by_the_first_version(bytes: &[u8]) -> Result<Vec<String>, String> {
         let (mut metrics, mut names, mut rest) = (Vec::new(), Vec::new(), &bytes[HEADER.len()..]);
         while let Some((&kind, after)) = rest.split_first() {

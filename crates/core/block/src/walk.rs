@@ -29,8 +29,8 @@ pub(crate) enum Front {
 }
 
 impl Walk {
-    /// Takes the next header, or the next row if all of it is in `bytes`. `row` takes its kind, the slots of the block, and
-    /// its entries; `None`: they are damaged. After an error a header must come.
+    /// Takes the next header, or the next row if all of it is in `bytes`. `row` takes the row's kind, the slots of the
+    /// block, and the row's entries; `None`: they are damaged. After an error, a header must come.
     #[inline]
     pub fn step(
         &mut self,

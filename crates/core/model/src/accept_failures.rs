@@ -1,5 +1,5 @@
 //! What a door logs when it cannot accept connections: one line at once, then one line a minute with the
-//! count. A door that cannot accept fails again and again, since the connection keeps waiting. Time is an
+//! count. A door that cannot accept fails repeatedly, since the connection keeps waiting. Time is an
 //! argument. This file writes no log itself.
 
 use std::io;

@@ -1,5 +1,5 @@
-//! Bells of readers that sleep until something happens. It rings all of them, and lets go of those whose reader has gone. It does
-//! not know what has happened.
+//! Bells of readers that sleep until something happens. It rings all bells, and drops the bells of readers that have gone. It
+//! does not know what has happened.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,6 +1,6 @@
-//! A budget: how many bytes all readers together may make the process hold. A reader takes at most what is
-//! left, and its share returns when it is dropped. This file does not know what the bytes are for, and never
-//! waits.
+//! A budget: how many bytes all readers together may make the process hold. A reader takes at most the rest
+//! of the budget, and its share returns when it is dropped. This file does not know what the bytes are for,
+//! and never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

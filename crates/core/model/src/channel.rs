@@ -60,8 +60,8 @@ impl fmt::Display for ChannelName {
     }
 }
 
-/// What a node does with rows before it sends them: it computes, and leaves out. Channels with equal terms share one lane. Without
-/// a handler they are a name that a hub knows ([`ChannelTerms::named`]).
+/// What a node does with rows before it sends them: it computes values, and leaves out rows. Channels with equal terms share one
+/// lane. Terms without a handler are only a name that a hub knows ([`ChannelTerms::named`]).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelTerms {
     /// The channel's name.

@@ -35,8 +35,8 @@ impl Decimal {
         Some(Decimal { is_negative: steps < 0, ..Decimal::new(units, places) })
     }
 
-    /// What [`Decimal::of_steps`] takes: the digits without the point, with their sign, and how many of them come
-    /// after the point.
+    /// The arguments of [`Decimal::of_steps`]: the digits without the point, with their sign, and how many digits
+    /// come after the point.
     pub const fn steps_and_places(self) -> (i128, u8) {
         let steps = self.units as i128;
         (if self.is_negative { -steps } else { steps }, self.places)
@@ -53,7 +53,8 @@ impl Decimal {
         if self.is_negative { -size } else { size }
     }
 
-    /// The same for units that are no double: divided as whole numbers, then rounded once.
+    /// The same for units that no double represents exactly: divided as whole numbers, then rounded
+    /// once.
     fn quotient_of_large(self) -> f64 {
         const SHIFT: u32 = 63;
         let step = 10u128.pow(u32::from(self.places));

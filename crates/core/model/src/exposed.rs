@@ -13,7 +13,8 @@ use crate::reading::Reading;
 use crate::schema::Series;
 use crate::value_type::Number;
 
-/// The labels that say which node a series is of: those that Prometheus gives to a node that it scrapes alone.
+/// The labels that say to which node a series belongs: the same labels as Prometheus gives to a node that it
+/// scrapes directly.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// The value of `instance`.
@@ -34,8 +35,9 @@ pub const INSTANCE: &str = "instance";
 pub const JOB: &str = "job";
 
 /// All labels of a sample, without the name: its identity, its instance, the fixed labels of its metric, the further labels of
-/// its instance; then those that describe it now: the value of a series that is labels, or of another series
-/// ([`Metric::labels_from`]). A name may be there once, or Prometheus refuses the samples of all nodes: the first one stays.
+/// its instance; then its present description: the value of a series of labels, or of another series
+/// ([`Metric::labels_from`]). If a name repeats, the first label stays, because Prometheus would refuse the samples of all
+/// nodes.
 pub fn labels<'a>(
     series: &'a Series,
     identity: Option<Identity<'a>>,
@@ -106,7 +108,7 @@ pub fn up_metric() -> Metric {
     Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
 }
 
-/// [`TIME`] as a metric: it is the stamp of a row. Only agents of this version have it as a reading, too (`system.time`).
+/// [`TIME`] as a metric: the stamp of a row. Only agents of this version also have it as a reading (`system.time`).
 pub fn time_metric() -> Metric {
     Metric { places: 9, help: TIME_HELP.into(), ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
 }

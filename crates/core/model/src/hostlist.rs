@@ -118,8 +118,8 @@ impl Hostlist {
         self.names().is_some_and(|names| names <= EXPAND_MAX as u64)
     }
 
-    /// The hosts of which [`Hostlist::named_within`] gives no names for this room, as they were written: those with globs, and those
-    /// with more names than there is room for.
+    /// The hosts for which [`Hostlist::named_within`] gives no names in this room, as they were written: hosts with globs, and hosts
+    /// with more names than fit.
     pub fn beyond(&self, mut room: usize) -> Vec<Hostlist> {
         let is_whole = |host: &&Host| match host.count().and_then(|count| usize::try_from(count).ok()) {
             Some(count) if count <= room => {

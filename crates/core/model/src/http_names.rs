@@ -12,8 +12,12 @@ pub const HISTORY_PATH: &str = "/khz/v1/history";
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
 /// Path of the channels; a channel is below it, and its rows at `/stream` below that.
 pub const CHANNELS_PATH: &str = "/khz/v1/channels";
+/// Path of the jobs of a batch system; a job is below it, and PUT starts and ends it.
+pub const JOBS_PATH: &str = "/khz/v1/jobs";
 /// Path of the rules in use; PUT loads their files again.
 pub const RULES_PATH: &str = "/khz/v1/rules";
+/// Path of the freezes of a hub; a freeze is below it, and its recording at `/recording` below that.
+pub const BLACK_BOX_PATH: &str = "/khz/v1/blackbox";
 /// Path of the nodes and the status of each.
 pub const NODES_PATH: &str = "/khz/v1/nodes";
 /// Header of an answer that another engine gave: the address of that engine.

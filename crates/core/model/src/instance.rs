@@ -18,8 +18,8 @@ pub const INSTANCE_MAX: usize = 255;
 /// series has labels alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instance(
-    /// The primary name; then, for each label, the mark and `name=value`. One text, so that the many instances
-    /// without labels cost nothing more.
+    /// The primary name; then, for each label, the mark and `name=value`. It is one text, so that the many
+    /// instances without labels need no more memory.
     Arc<str>,
 );
 
@@ -102,7 +102,7 @@ impl Instance {
     }
 }
 
-/// The name with at most [`INSTANCE_MAX`] bytes: of a longer one, the begin and the end, and between them a hash of all of it, so
+/// The name with at most [`INSTANCE_MAX`] bytes. A longer name becomes its beginning, a hash of the whole name, and its end, so
 /// that two names stay different.
 pub fn shortened(name: &[u8]) -> Cow<'_, [u8]> {
     if name.len() <= INSTANCE_MAX {
@@ -123,8 +123,9 @@ pub(crate) fn split(text: &str) -> (&str, Option<(usize, &str)>) {
     (first, text.get(first.len() + 1..).map(|labels| (first.len() + 1, labels)))
 }
 
-/// The kernel's bytes as text: what is not UTF-8, and NUL, becomes `\xFF`. A backslash becomes `\x5C` where it would be mistaken for
-/// the begin of such a byte: two names never become one. Others stay as they are, also those of systemd (`\x2d`).
+/// The kernel's bytes as text: a byte that is not UTF-8, or is NUL, becomes an escape such as `\xFF`. A backslash becomes `\x5C`
+/// where it would look like the beginning of such an escape, so two names never become one. Other backslashes stay, such as those of
+/// systemd (`\x2d`).
 pub fn kernel_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

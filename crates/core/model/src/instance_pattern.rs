@@ -11,7 +11,7 @@ use crate::name::NameError;
 pub(crate) struct InstancePattern {
     /// `None`: any primary name, or none.
     name: Option<TextPattern>,
-    /// Labels that must be there, with what their values must match.
+    /// Labels that must exist, with the pattern of each value.
     labels: Box<[(Box<str>, TextPattern)]>,
 }
 

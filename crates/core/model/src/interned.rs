@@ -7,9 +7,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::labels::Labels;
 
-/// Labels that only this table still holds are forgotten when it has grown by this many times the bytes that were held at the sweep
-/// before. Until then, rows that wait in a queue can be printed after their node has other labels: the more nodes, the more labels
-/// change in the time that a queue may take.
+/// The table forgets labels that only it still holds when it has grown by this many times the bytes that were left after the
+/// previous sweep. Until then, rows that wait in a queue can be printed after their node has other labels: the more nodes, the more
+/// labels change in the time that a queue may take.
 const GROWTH_BEFORE_SWEEP: usize = 4;
 /// It grows by at least this many bytes before a sweep: the labels of an agent whose busiest processes change, for a minute or more.
 const GROWTH_MIN: usize = 1 << 20;
@@ -22,8 +22,8 @@ const ENTRY_BYTES: usize = 96;
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
 impl Labels {
-    /// The number of these labels in this process, for [`crate::Reading::Labels`]. It is theirs for as long as
-    /// anybody holds them, and for some time after. Other labels never have it meanwhile.
+    /// The number of these labels in this process, for [`crate::Reading::Labels`]. The number stays valid as
+    /// long as anybody holds the labels, and for some time after. No other labels get it during that time.
     pub fn number(&self) -> u64 {
         TABLE.lock().unwrap_or_else(PoisonError::into_inner).number(self)
     }
@@ -40,7 +40,7 @@ struct Table {
     /// Keys of this process's own, so that no peer can make up labels with another peer's number.
     hasher: RandomState,
     bytes: usize,
-    /// When the table has this many bytes, what nobody else holds goes.
+    /// When the table has this many bytes, it forgets labels that nobody else holds.
     sweep_at: usize,
 }
 
@@ -62,7 +62,7 @@ impl Table {
         number
     }
 
-    /// Forgets all but the newest and those that somebody holds.
+    /// Forgets all labels but the newest and those that somebody holds.
     #[cold]
     fn sweep(&mut self, newest: u64) {
         self.labels.retain(|&number, labels| number == newest || labels.is_shared());

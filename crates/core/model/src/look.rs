@@ -38,7 +38,7 @@ impl Wanted {
     }
 }
 
-/// What each slot of a row holds; the same `Arc` until that changes.
+/// The series of each slot of a row; the same `Arc` until they change.
 pub trait Columns: Send + Sync {
     /// One series for each slot.
     fn series(&self) -> &[Series];
@@ -78,7 +78,7 @@ pub trait Look: Send {
     /// nodes that have not answered are left out.
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>>;
 
-    /// Shows the next node, in name order; `false` when there is none. Skips nodes that have nothing.
+    /// Shows the next node, in name order; `false` when there is none. Skips nodes without readings.
     fn next(&mut self, show: &mut Show<'_>) -> bool;
 
     /// Nodes left out until now because they did not answer in time.
@@ -86,7 +86,7 @@ pub trait Look: Send {
         0
     }
 
-    /// Named nodes of which nothing was shown, in name order; call it after the last node.
+    /// Named nodes that were not shown, in name order; call it after the last node.
     fn missing(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -34,9 +34,9 @@ pub struct Metric {
     pub origin: Origin,
     /// What an instance is ("cpu", "device"), for metrics that have instances.
     pub instances: Option<Text>,
-    /// The metric whose readings of the same instance are further labels of this one's, which may change from
-    /// row to row: process 3 of the busiest is another process a second later. Such a metric is a gauge: the
-    /// growth from one process's counter to another's would mean nothing.
+    /// A metric whose readings, for the same instance, are further labels of this metric. They may change
+    /// from row to row: process 3 of the busiest may be another process a second later. Such a metric is a
+    /// gauge: the growth from one process's counter to another's would be meaningless.
     pub labels_from: Option<Text>,
     /// How Prometheus sees it.
     pub exposition: Exposition,
@@ -46,7 +46,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A whole number of khz itself, without instances and without help: what an entry adds to that, it says.
+    /// A whole number of khz itself, without instances and without help; an entry states what differs.
     /// `exposed` is its name at Prometheus.
     pub fn plain(name: impl Into<Text>, exposed: impl Into<Text>, kind: Kind, unit: Unit) -> Self {
         let name = name.into();
@@ -74,7 +74,7 @@ impl Metric {
         }
     }
 
-    /// The same with instances, which are a label of this name at Prometheus, too.
+    /// The same with instances; Prometheus has them as a label with this name.
     #[must_use]
     pub fn of_instances(mut self, label: impl Into<Text>) -> Self {
         let label = label.into();
@@ -108,7 +108,8 @@ impl Metric {
     }
 }
 
-/// What a metric is called, and what its bits mean: enough to tell whether an expression may mean it, before there is a [`Metric`].
+/// The name of a metric, and the meaning of its bits: enough to tell whether an expression may mean it, before there is a
+/// [`Metric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called<'a> {
     /// Its name.
@@ -136,7 +137,8 @@ pub enum Kind {
     Gauge,
 }
 
-/// The list of units, each with its name: the enum, the list and the names are made of it, so none of them lacks a unit.
+/// The list of units, each with its name: the enum, the list and the names are made from it, so no unit is missing in
+/// any of them.
 macro_rules! units {
     ($($(#[$doc:meta])* $unit:ident $name:literal;)*) => {
         /// Base units. Kernel files give multiples too (KiB, ticks, milliseconds); reading the file converts them.

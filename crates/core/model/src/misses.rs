@@ -101,7 +101,7 @@ impl Misses {
         Misses::within(known, patterns, &mut { EFFORT_MAX })
     }
 
-    /// The same within `effort`; subtracts what it used.
+    /// The same within `effort`, from which it subtracts the effort used.
     pub fn within(known: &impl Known, patterns: &[Pattern], effort: &mut usize) -> Self {
         let nodes = known.nodes();
         let left = Effort::of(*effort);
@@ -243,7 +243,7 @@ impl fmt::Display for Miss {
     }
 }
 
-/// For somebody who wrote nodes where series belong: all series of these nodes.
+/// For a user who wrote nodes in place of series: all series of these nodes.
 fn series_of_nodes(pattern: &Pattern, nodes: &[NodeName], effort: &Effort) -> Option<String> {
     if pattern.nodes().is_some() {
         return None;
@@ -277,8 +277,8 @@ fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
     nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(|at| &nodes[at])
 }
 
-/// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
-/// no name. Of hosts that have more names than there is room for, and some of which are known, it counts the others as `more`.
+/// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match no name. If a
+/// host has more names than fit, and some of them are known, the unknown ones only count as `more`.
 fn absent(
     hosts: &Hostlist,
     nodes: &[NodeName],

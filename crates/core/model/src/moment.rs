@@ -28,7 +28,7 @@ pub fn seconds_text(ms: i64) -> String {
     format!("{}.{:03}", ms.div_euclid(1_000), ms.rem_euclid(1_000))
 }
 
-/// Reads a moment. A date without a zone is of this zone; `None`: it is refused.
+/// Reads a moment. A date without a zone is in this zone; without `zone`, it is refused.
 ///
 /// # Errors
 /// The text is none of the forms that the error names.
@@ -61,7 +61,7 @@ pub fn read(text: &str, now: Nanos, zone: Option<Zone<'_>>) -> Result<Nanos, Mom
     nanos.map(|nanos| Nanos(nanos + fraction)).ok_or_else(|| wrong(TOO_FAR))
 }
 
-/// Milliseconds since 1970 of a date and a time with their zone, as RFC 3339 has them, also of those before 1970.
+/// Milliseconds since 1970 of a date and a time with their zone, as in RFC 3339, also for dates before 1970.
 pub fn milliseconds(text: &str) -> Option<i64> {
     let (Date::Written(date), fraction, rest) = date_and_time(text)? else { return None };
     let offset = match rest {

@@ -39,8 +39,8 @@ const OWNER_PREFIX: &str = "khz_rules.";
 /// The most bytes of an owner's name that are its group's, escaped. A longer one is cut, and its hash follows.
 const OWNER_GROUP_BYTES: usize = 200;
 
-/// The name of a node: a letter or digit, then letters, digits, `-`, `.`, `_`; at most [`NODE_NAME_MAX`] bytes. A few names are no
-/// nodes' but those of owners of recorded series ([`crate::recorded`]); nobody outside can say them.
+/// The name of a node: a letter or digit, then letters, digits, `-`, `.`, `_`; at most [`NODE_NAME_MAX`] bytes. A few names belong
+/// to owners of recorded series and not to nodes ([`crate::recorded`]); names from outside never equal them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeName(Arc<str>);
 
@@ -229,7 +229,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The ':' that ends the node part. Brackets before it belong to a hostlist; those after, to an instance.
+/// The ':' that ends the node part. Brackets before it belong to a hostlist; brackets after it, to an
+/// instance.
 fn colon_outside_brackets(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (i, b) in text.bytes().enumerate() {

@@ -1,6 +1,6 @@
-//! Tells a reader about the rate of its rows: one sentence when they come slower than it asked for, and one
-//! when they come as asked again. Each reader has its own `Pace`. This file does not know why a node is slow. It also says when
-//! another rate than the requested one is no sign of a slow node: up to its base rate a node has only fractions of that.
+//! Tells a reader about the rate of its rows: one sentence when they come slower than it asked for, and one when they come as
+//! asked again. Each reader has its own `Pace`. This file does not know why a node is slow. It also recognises when another
+//! rate than the requested one is no sign of a slow node: below its base rate, a node has only fractions of that rate.
 
 use crate::quantity::Rate;
 
@@ -70,8 +70,8 @@ impl Rate {
         if text.starts_with("every ") { text } else { format!("at {text}") }
     }
 
-    /// Rows that were requested at the rate `asked` come at this one. The sentence that says so, if the base rate of the node is the
-    /// reason: it is no multiple of `asked`.
+    /// The sentence for rows that come at this rate although `asked` was requested, if the node's base rate is the reason: it is no
+    /// multiple of `asked`.
     pub fn rounded_from(self, asked: Rate) -> Option<String> {
         let (now, asked_period) = (self.period().0, asked.period().0);
         let is_other = now.abs_diff(asked_period) > asked_period / 100;

@@ -78,7 +78,7 @@ impl Pattern {
         self.text[open..].strip_prefix('[')?.strip_suffix(']')
     }
 
-    /// The pattern without its node part: what it selects of each node.
+    /// The pattern without its node part: the series that it selects on each node.
     pub fn series(&self) -> &str {
         match &self.nodes {
             Some(nodes) => &self.text[nodes.as_str().len() + 1..],

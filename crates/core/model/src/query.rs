@@ -56,8 +56,8 @@ pub trait Query: Send + Sync {
     ) -> WaitFor<'a, Result<Snapshot, QueryError>>;
 
     /// Asks all nodes whose rows are older than `age_max` for newer ones, all at once; ready when they have
-    /// answered. To wait no longer, drop the future; [`Query::latest`] then returns what there is. Does
-    /// nothing where `latest` gathers by itself.
+    /// answered. To stop waiting, drop the future; [`Query::latest`] then returns the rows that are there.
+    /// Does nothing if `latest` itself gathers.
     fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
         let _ = (patterns, age_max);
         Box::pin(std::future::ready(()))
@@ -102,8 +102,7 @@ pub trait Query: Send + Sync {
         past.filter_map(Result::transpose).collect()
     }
 
-    /// Metrics that there were in the past, for somebody who asks for them by the names that Prometheus has; the newest ones may be
-    /// missing.
+    /// Metrics of the past, for a caller that uses the names of Prometheus; the newest metrics may be missing.
     fn past_metrics(&self) -> Vec<Arc<Metric>> {
         Vec::new()
     }
@@ -113,7 +112,7 @@ pub trait Query: Send + Sync {
         Vec::new()
     }
 
-    /// Of which times there is something in the past.
+    /// The times for which the past has data.
     fn reach(&self) -> Reach {
         Reach::default()
     }
@@ -144,8 +143,8 @@ pub trait Query: Send + Sync {
         Err(QueryError::NoMemory)
     }
 
-    /// The answering program's own numbers, for its exposition. `None` where the program is itself a node: then they are
-    /// among the samples of that node.
+    /// The answering program's own numbers, for its exposition. `None` if the program is itself a node: then its own
+    /// numbers are among the samples of that node.
     fn own(&self) -> Option<Vec<Sample>> {
         None
     }
@@ -160,7 +159,7 @@ pub struct Interest {
     pub rate: Rate,
     /// Sample at that rate even where the kernel refreshes the number more slowly.
     pub exact: bool,
-    /// What the nodes do with the rows before they send them; `None`: nothing.
+    /// How nodes process the rows before they send them; `None`: not at all.
     pub channel: Option<Arc<ChannelTerms>>,
 }
 
@@ -178,8 +177,8 @@ impl LaneStatus {
     }
 }
 
-/// A function that is called when something may have come, from any thread. Its caller may hold locks and have a tick to keep: it
-/// must not wait, must not touch the subscription, and should not allocate.
+/// A function that is called when something may have come, from any thread. Its caller may hold locks and must meet a tick. So
+/// the function must not wait, must not touch the subscription, and should not allocate.
 pub type Bell = Arc<dyn Fn() + Send + Sync>;
 
 /// A stream of rows that the reader empties by polling.
@@ -193,8 +192,8 @@ pub trait Subscription: Send {
         self.poll()
     }
 
-    /// Rings this bell from now on after each row and for each notice, as soon as it can be polled. `false`: it cannot, and the
-    /// reader polls at its own times. A notice that a node is slower than asked need not ring.
+    /// Rings this bell from now on after each row and for each notice, as soon as it can be polled. `false`: it cannot ring,
+    /// and the reader polls at its own times. A notice that a node is slower than requested need not ring.
     fn ring(&mut self, bell: &Bell) -> bool {
         let _ = bell;
         false
@@ -229,7 +228,8 @@ impl Notice {
     /// What is said of a node that had refused a channel, and sends it now.
     pub const SENDS_NOW: &str = "sends the channel now";
 
-    /// The end of what is said of a node that refuses a channel for now: it may send it later.
+    /// The end of the notice that a node refuses a channel only for now: the node may send the
+    /// channel later.
     pub const TRIES_AGAIN: &str = "the node tries again when others have ended";
 
     /// A refusal with that end.
@@ -251,7 +251,7 @@ impl Notice {
 pub struct Delivery {
     /// The node.
     pub node: NodeName,
-    /// What the columns of the rows are; the same `Arc` until that changes.
+    /// The columns of the rows; the same `Arc` until they change.
     pub columns: Arc<Vec<Series>>,
     /// The rows, oldest first. A row may be shorter than `columns`: later columns did not exist yet.
     pub rows: Vec<Row>,
@@ -384,7 +384,7 @@ impl Presence {
 pub struct Forgotten {
     /// Nodes that are no longer known.
     pub nodes: Vec<NodeName>,
-    /// Those of them that the configuration lists; from now on they count as missing.
+    /// The forgotten nodes that the configuration lists; from now on they count as missing.
     pub expected: Vec<NodeName>,
     /// Nodes that are still known, each with the reason.
     pub refused: Vec<(NodeName, String)>,
@@ -468,7 +468,7 @@ pub enum QueryError {
     /// A named limit is reached.
     #[error("the limit of {limit} {what} is reached; try again when others have gone")]
     Full {
-        /// What there are too many of.
+        /// The things of which there are too many.
         what: &'static str,
         /// How many there may be.
         limit: usize,
@@ -491,7 +491,7 @@ pub enum QueryError {
         only_since(*.first)
     )]
     OnlySince {
-        /// When the first of them was gathered, if there is one.
+        /// When the first of the rows was gathered, if there is a row.
         first: Option<Nanos>,
     },
     /// The answer to a range query is too large.
@@ -519,7 +519,7 @@ pub enum QueryError {
         /// The node.
         node: NodeName,
     },
-    /// A node cannot do what a channel asks of it.
+    /// A node cannot do what a channel requests.
     #[error("channel {channel}: {problem}")]
     Channel {
         /// Its name.

@@ -1,6 +1,6 @@
-//! The one range query: what series were at some time, as they were sampled, in buckets, or only the newest of it. Doors
-//! ask it through [`crate::Query::range`]; a store answers it through [`Ranges`]. An answer comes in parts, each with one
-//! series of one node, so that nobody holds it whole.
+//! The only range query: the readings of series at past times, as they were sampled, in buckets, or only the newest.
+//! Doors ask it through [`crate::Query::range`]; a store answers it through [`Ranges`]. An answer comes in parts, each
+//! with one series of one node, so that nobody holds it whole.
 
 mod column;
 
@@ -35,7 +35,7 @@ pub struct RangeRequest {
     pub from: Nanos,
     /// And before this one.
     pub to: Nanos,
-    /// What of them.
+    /// Which data of the series.
     pub shape: RangeShape,
 }
 
@@ -45,15 +45,16 @@ pub enum RangeShape {
     /// Every reading. The answer goes through time in steps; of each step it has node after node in the order of their
     /// names, and of each node series after series.
     Rows,
-    /// The same for somebody who puts rows together: a step has at most this many readings of a node, or one row, and is
-    /// shorter where there are more. All steps of a node that lie in one hour come one after the other. The number of readings
-    /// in all steps has no limit.
+    /// The same for a caller that puts rows together: a step has at most this many readings of a node, or one row. If there
+    /// are more readings, the step is shorter. All steps of a node within one hour come one after the other. The number of
+    /// readings in all steps has no limit.
     Steps(usize),
-    /// The same steps for somebody who computes with many readings: as columns, where the answer has them so.
+    /// The same steps for a caller that computes with many readings: as columns, where the answer has
+    /// columns.
     Columns(usize),
-    /// What happened in each bucket; there are about as many buckets as this says. Node after node, series after series.
+    /// A summary of each bucket; there are about this many buckets. Node after node, series after series.
     Points(u32),
-    /// The same for somebody who computes with many of them: buckets of this length, each of which begins at a multiple of it.
+    /// The same for a caller that computes with many buckets: each bucket has this length, and begins at a multiple of it.
     /// Their number has no limit.
     Buckets(Nanos),
     /// The newest reading. Node after node, series after series.
@@ -67,19 +68,19 @@ pub struct RangePart {
     pub node: NodeName,
     /// The series. A metric that changed its type or its decimal places comes as several.
     pub series: Series,
-    /// When the step begins to which this part belongs; of buckets and newest readings always the same. Parts of one step
-    /// and node have the same rows, and come one after the other.
+    /// The beginning of the step to which this part belongs; for buckets and newest readings always the same. Parts of
+    /// one step and node have the same rows, and come one after the other.
     pub step: Nanos,
-    /// What was added to the times of its rows (ns), because the node's clock was wrong; if that is not the same of all rows,
-    /// the largest. 0 as a rule, and always for buckets.
+    /// What was added to the times of its rows (ns), because the node's clock was wrong. If rows have different shifts, it is
+    /// the largest. Usually 0, and always 0 for buckets.
     pub shift: i64,
-    /// What there is.
+    /// The data.
     pub content: RangeContent,
     /// Holds the labels whose numbers are in the content, so that this process does not forget them.
     pub labels: Vec<Labels>,
 }
 
-/// What there is of a series.
+/// The data of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RangeContent {
     /// Readings in the order of their times.
@@ -120,7 +121,8 @@ pub struct RangePoint {
     pub begin: Nanos,
     /// Readings with a value.
     pub count: u64,
-    /// The first value: its time and its bits ([`ValueFormat`] says what they mean; of labels they are the number).
+    /// The first value: its time and its bits ([`ValueFormat`] says what they mean; for labels they are the number
+    /// of the labels).
     pub first: (Nanos, u64),
     /// The last value.
     pub last: (Nanos, u64),
@@ -134,7 +136,7 @@ pub struct RangePoint {
     pub resets: u64,
     /// How many times the value was another one than before.
     pub changes: u64,
-    /// The sum of the values before each reset: what must be added to the last value to get what a counter has counted.
+    /// The sum of the values before each reset. Added to the last value, it gives what a counter has counted.
     pub correction: RangeTotal,
 }
 
@@ -198,13 +200,13 @@ pub trait RangeAnswer: Send {
     }
 }
 
-/// Of which times there is something.
+/// The times for which there is data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Rows are there from this time on (since 1970).
     pub rows: Nanos,
-    /// Of times before, only what happened in buckets is left ([`RangeShape::Buckets`]): how long these are, and from when on
-    /// there are some; the shortest first.
+    /// For earlier times only buckets are left ([`RangeShape::Buckets`]): the length of the buckets, and since when there are
+    /// some; the shortest first.
     pub buckets: Vec<(Nanos, Nanos)>,
     /// The lengths of the buckets that are made of all rows some time after these have come.
     pub rolled: Vec<Nanos>,
@@ -212,7 +214,7 @@ pub struct Reach {
 
 /// Something that remembers what series were.
 pub trait Ranges: Send + Sync {
-    /// Of which times it has something: of all of them rows, unless it knows better.
+    /// The times for which it has data: by default, rows for all times.
     fn reach(&self) -> Reach {
         Reach::default()
     }

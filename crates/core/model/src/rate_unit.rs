@@ -13,7 +13,7 @@ pub enum RateUnit {
     Cpus,
     /// The share of the time in which a state held: 1 is all of it.
     ShareOfTime,
-    /// Durations of several things added up: how many of them there were at a time.
+    /// Durations of several things added up: how many of these things there were at the same time.
     AtATime,
     /// Any other unit, counted each second.
     PerSecond(Cow<'static, str>),

@@ -1,5 +1,5 @@
-//! Range queries over rows in memory: what a khz without a store still has of the last hours. It reads node after node, an hour
-//! at a time, so that it holds the rows of one node and hour.
+//! Range queries over rows in memory: a khz without a store answers them from the rows of the last hours. It reads node after
+//! node, an hour at a time, so that it holds the rows of one node and hour.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub trait Recent: Send + Sync {
     /// The nodes that have some.
     fn nodes(&self) -> Vec<NodeName>;
 
-    /// A time in which all of them are; it may be longer. `None`: there are none.
+    /// A time span that contains all rows; it may be longer. `None`: there are no rows.
     fn span(&self) -> Option<(Nanos, Nanos)>;
 
     /// The rows of a node from `from` on and before `to`, with the columns that the patterns select, in any order.
@@ -66,7 +66,7 @@ struct Chunk {
     to: u64,
 }
 
-/// The series of a node, each by its name, with what is known of it.
+/// The series of a node, each by its name, with the known data.
 type Found = BTreeMap<String, (Series, Known)>;
 
 enum Known {

@@ -69,8 +69,8 @@ pub fn labels(series: &Series) -> impl Iterator<Item = (&str, &str)> + Clone {
     series.instance.as_ref().map(Instance::labels).into_iter().flatten()
 }
 
-/// The patterns that select recorded series of these owners: those with this name and these values of labels, as far as patterns can
-/// say so; they may select more.
+/// The patterns for recorded series of these owners with this name and these label values, as far as patterns can express this. They
+/// may select more.
 pub fn patterns(owners: &[NodeName], name: Option<&str>, labels: &[(&str, &str)]) -> Vec<Pattern> {
     let one = |name: &str, labels: &[(&str, &str)]| {
         let labels = Labels::new(labels.iter().copied()).ok()?;

@@ -1,9 +1,9 @@
-//! How long a listing still shows what is gone: an interface, disk or job that comes and goes would blink in listings that
-//! leave it out at once. Its value is gone at once everywhere.
+//! How long a listing still shows an entry that is gone. Without this, an interface, disk or job that comes and goes would
+//! flicker in listings. The value of the entry disappears at once everywhere.
 
 use crate::Nanos;
 
-/// This long: what comes back does so within seconds, and a listing that is older misleads.
+/// This long: an entry that returns does so within seconds, and an older listing misleads.
 pub const GONE_WHILE: Nanos = Nanos::from_secs(10);
 
 /// What a listing knows of one of its entries.

@@ -6,8 +6,8 @@ const WORD_MAX: usize = 64;
 /// Most known words to compare with; search a longer list with a glob.
 pub const KNOWN_MAX: usize = 4_096;
 
-/// The known word that differs from `word` in the fewest letters, if those are at most a third of them. Small and capital letters
-/// are alike, unless two words are equally near.
+/// The known word that differs from `word` in the fewest letters, if at most a third of the letters differ. Small and capital
+/// letters are alike, unless two words are equally near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > WORD_MAX {
         return None;

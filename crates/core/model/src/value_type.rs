@@ -1,5 +1,5 @@
 //! What a metric's readings hold: whole numbers, numbers that may be below zero, doubles, or labels. The
-//! kernel's numbers are whole and keep their decimal places; only what is derived from them is a double.
+//! kernel's numbers are whole and keep their decimal places; only derived values are doubles.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,10 +16,10 @@ pub enum ValueType {
     Unsigned,
     /// The same in two's complement: it may be below zero.
     Signed,
-    /// An IEEE 754 double. Derived values only: what the kernel prints stays exact.
+    /// An IEEE 754 double. For derived values only: numbers that the kernel prints stay exact.
     Float,
-    /// No number but labels, which a reading has beside its bits: what a node *is*, such as its kernel's
-    /// release. They may change from row to row, and the slot stays the same.
+    /// Labels instead of a number; a reading has them beside its bits. They say what a node *is*, such
+    /// as its kernel's release. They may change from row to row, and the slot stays the same.
     Labels,
     /// A type of a newer version: there is a value, and this version cannot read it.
     Unknown,
@@ -74,7 +74,7 @@ pub enum NoValue {
 }
 
 impl NoValue {
-    /// True when there should be a value. Otherwise that there is none is normal.
+    /// True when there should be a value. Otherwise a missing value is normal.
     pub const fn is_failure(self) -> bool {
         matches!(self, NoValue::Failed(_))
     }
@@ -84,7 +84,7 @@ impl ValueFormat {
     /// Whole numbers, 0 or more.
     pub const WHOLE: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 0 };
 
-    /// What the reading says, or why it says nothing.
+    /// The content of the reading, or the reason why there is none.
     ///
     /// # Errors
     /// It has no value that this version can read.
@@ -158,7 +158,7 @@ impl ValueFormat {
         match self.number(bits)? {
             Number::Exact(decimal) => Some(decimal.steps_and_places()),
             Number::Double(double) if double.is_nan() => None,
-            // A double beyond what fits becomes the largest one that does.
+            // A double that is too large becomes the largest that fits.
             Number::Double(double) => Some(((double * 1e9).round() as i128, DOUBLE_PLACES)),
         }
     }
@@ -173,7 +173,8 @@ pub enum Number {
     Double(f64),
 }
 
-/// Doubles of this size and more are written with an exponent, as are those below [`EXPONENT_BELOW`].
+/// Doubles of this size and larger are written with an exponent, as are doubles below
+/// [`EXPONENT_BELOW`].
 const EXPONENT_FROM: f64 = 1e21;
 /// See [`EXPONENT_FROM`].
 const EXPONENT_BELOW: f64 = 1e-6;

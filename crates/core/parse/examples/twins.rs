@@ -2,8 +2,9 @@
 //! (`java/khz-gather`, `TwinsFile.java`).
 //!
 //! Standard input has, for each text: the number of its file in the catalogue (a byte); 1 for a fresh parser, 0 for the
-//! one that read the file's text before (a byte); the text's length (four bytes, lowest first); the text. The output
-//! has a line for each text: the file's number, every series with its value or `!STATE`, sorted by name, and the faults.
+//! parser that read the file's previous text (a byte); the text's length (four bytes, lowest first); the text. The
+//! output has a line for each text: the file's number, every series with its value or `!STATE`, sorted by name, and the
+//! faults.
 
 use std::io::{self, BufWriter, Read, Write};
 

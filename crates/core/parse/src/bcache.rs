@@ -53,8 +53,7 @@ const CACHE_GROUP: Group = Group {
     ..Group::PLAIN
 };
 
-/// A row for each number: kind, the end of its name, its file, unit, the end of node_exporter's name, help; and what else there is to
-/// say of it.
+/// A row for each number: kind, the end of its name, its file, unit, the end of node_exporter's name, help; and further properties.
 macro_rules! numbers {
     ($($kind:ident $name:literal, $file:literal, $unit:ident, $family:literal, $help:literal $(.$more:ident($($value:expr)?))*;)*) => {
         [$($kind(concat!("bcache.", $name), $file, Unit::$unit, $help)

@@ -50,7 +50,7 @@ const FILE_SYSTEM_GROUP: Group = Group {
     ..Group::PLAIN
 };
 
-/// Of a file system, what stands in each line of a file.
+/// For a file system: the numbers in each line of a file.
 const fn lines(kind: &'static str, label: &'static [&'static str], file: &'static str) -> Group {
     Group {
         label: "uuid",
@@ -82,7 +82,7 @@ const DEVICE_GROUP: Group = Group {
     ..Group::PLAIN
 };
 
-/// Of a device, what stands in each line below a heading of a file.
+/// For a device: the numbers in each line below a heading of a file.
 const fn lines_of_device(
     kind: &'static str,
     labels: &'static [&'static str],
@@ -184,7 +184,7 @@ static DEVICE_ERROR: [Entry; 1] = [counter(
 .every(SURVEY_PERIOD)
 .exposed("node_bcachefs_device_io_errors_total", &[])];
 
-/// A row for each counter of a file system: its unit and the kernel's name. What a name means is known to the kernel's source only.
+/// A row for each counter of a file system: its unit and the kernel's name. Only the kernel's source shows what a name means.
 macro_rules! counters {
     ($($unit:ident $name:literal;)*) => {
         [$(counter(

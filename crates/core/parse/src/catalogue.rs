@@ -91,8 +91,8 @@ pub fn files() -> &'static [&'static KernelFile] {
 /// A metric, if it is made yet.
 type MadeOnce = OnceLock<Arc<Metric>>;
 
-/// The metrics of a file of [`files`] that are in use, each at the place of its entry. Each is made once for the whole program, when
-/// a parser first needs it: it holds half a kilobyte of texts, and a host does not have most of them.
+/// The metrics of a file of [`files`] that are in use, each at the place of its entry. Each metric is made once for the whole
+/// program, when a parser first needs it: it has half a kilobyte of texts, and a host does not need most metrics.
 pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [MadeOnce]> {
     static METRICS: LazyLock<Vec<Box<[MadeOnce]>>> = LazyLock::new(|| {
         let unmade = |file: &&KernelFile| file.entries().map(|_| OnceLock::new()).collect();
@@ -102,7 +102,7 @@ pub(crate) fn shared_metrics(file: &KernelFile) -> Option<&'static [MadeOnce]> {
     Some(&METRICS[at])
 }
 
-/// Every metric of [`files`]: those that no parser uses are made for the caller alone.
+/// Every metric of [`files`]. Metrics that no parser uses are made for the caller alone.
 pub fn catalogue() -> Vec<Arc<Metric>> {
     files().iter().flat_map(|file| file.metrics()).collect()
 }

@@ -1,4 +1,5 @@
-//! `/sys/devices/system/clocksource`: by what the kernel measures time, and by what it could.
+//! `/sys/devices/system/clocksource`: the clock by which the kernel measures time, and the other
+//! clocks that it could use.
 
 use khz_model::Unit;
 

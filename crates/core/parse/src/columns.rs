@@ -1,11 +1,11 @@
 //! Files whose lines are a word and columns of numbers, such as `rpc 1218785755 374636 1218815394`: the word says what the line is
 //! about, the column what a number is. An entry's field is its place: `rpc 2 of 3` is the second of three numbers in the line `rpc`.
-//! `#` in the word stands for digits, which are the instance: `cpu# 7 of 9`. Where the numbers stand in the line after one of names, it
-//! is `nread 3 of 12 below`, with the first of the names. Where a word begins several lines, each below another heading, it is
+//! `#` in the word stands for digits, which are the instance: `cpu# 7 of 9`. If the numbers are in the line after a line of names, it
+//! is `nread 3 of 12 below`, with the first of the names. If a word begins several lines, each below another heading, it is
 //! `sb 1 of 1 under read`. A heading is a line without a number.
 //!
-//! A line with fewer columns than its entries say is damaged: which one is missing cannot be known. What newer kernels add after the
-//! columns is left out. Files of a tree of small files may have this form, too ([`crate::tree`]).
+//! A line with fewer columns than its entries say is damaged, since nobody can know which column is missing. Columns that newer
+//! kernels add at the end are left out. Files of a tree of small files may have this form, too ([`crate::tree`]).
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub struct Columns {
     pub name: &'static str,
     /// The first number counts those that follow, and is no instance itself.
     pub is_counted: bool,
-    /// What the group's label is in each column. What is empty is left out.
+    /// What the group's label is in each column. Empty labels are left out.
     pub labels: &'static [&'static str],
 }
 
@@ -77,7 +77,7 @@ impl Place {
         Some(Place { line, column, of, is_below: above.is_some(), under })
     }
 
-    /// The digits that `#` stands for, if the line of this word is meant; empty without `#`.
+    /// The digits for `#`, if the line begins with this word; empty without `#`.
     fn captured<'a>(&self, word: &'a [u8]) -> Option<&'a [u8]> {
         match self.line.strip_suffix('#') {
             None => (word == self.line.as_bytes()).then_some(&word[..0]),
@@ -101,7 +101,8 @@ pub fn word_at<'a>(text: &'a [u8], name: &[u8], place: Place) -> Result<Option<&
     Ok(words.clone().nth(place.column.saturating_sub(1)))
 }
 
-/// What stands in the line of this name after it and `skipped` words; empty: nothing, or there is no such line.
+/// The rest of the line with this name, after the name and `skipped` words; empty: there is no rest, or no such
+/// line.
 pub fn rest_at<'a>(text: &'a [u8], name: &str, skipped: usize) -> &'a [u8] {
     let Some((line, _)) = line_at(text, name.as_bytes(), "") else { return &[] };
     let mut words = words(line, 0..line.len());

@@ -4,7 +4,7 @@
 //! piece of work twice, once for every x86-64 and once for those with AVX2, and runs the right one.
 //!
 //! Why `unsafe`: calling code compiled for a processor feature is sound only where the processor has it, and
-//! only a check at run time can know. What it buys: comparing /proc/meminfo takes half the time.
+//! only a check at run time can know this. The benefit: comparing /proc/meminfo takes half the time.
 
 #![allow(unsafe_code, reason = "only a check at run time can know what the processor has")]
 

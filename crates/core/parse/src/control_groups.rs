@@ -1,6 +1,6 @@
 //! Control groups (cgroup v2): CPU time, memory, input and output, and tasks of every service, slice, container, job and step on
-//! a node. Their files are read by a survey, since there may be thousands; here is which files, which numbers in them, and how
-//! their texts give these.
+//! a node. Their files are read by a survey, since there may be thousands; this file lists the files and their numbers, and
+//! reads the numbers from their texts.
 //!
 //! Kernel documentation: Documentation/admin-guide/cgroup-v2.rst. The group that is mounted, of which all others are parts, is
 //! in [`crate::cgroup`].
@@ -154,7 +154,7 @@ impl GroupFile {
         found
     }
 
-    /// What a line says of a number; `None`: it is about others.
+    /// The number that a line has for this key; `None`: the line is about other keys.
     fn said(&self, line: &[u8], key: &str) -> Option<Result<Option<u64>, Fault>> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let first = words.next()?;

@@ -1,7 +1,7 @@
 //! `/sys/devices/system/cpu/cpu*/cpufreq`: how fast each processor may and does run, and who decides it.
 //!
-//! Some kernels take 20 ms a processor to say how fast it runs now. Where that is so, these files are read once and then left
-//! alone ([`Form::ThousandsIfQuick`]).
+//! Some kernels take 20 ms for each processor to report its present speed. On such kernels, these files are read once and
+//! then no more ([`Form::ThousandsIfQuick`]).
 
 use khz_model::Unit;
 

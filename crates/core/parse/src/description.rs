@@ -1,5 +1,5 @@
-//! Descriptions: sources whose reading is a set of labels, not a number. Makes labels of the kernel's bytes, whatever
-//! they are. Which labels there are is the business of each source.
+//! Descriptions: sources whose reading is a set of labels, not a number. It makes labels from any bytes of the
+//! kernel. Each source decides which labels there are.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,9 @@ use crate::sink::Sink;
 /// The longest value of a label in bytes; the rest is cut off, and "…" says so. Twenty labels, as firmware has them,
 /// then fit into [`khz_model::labels::LABELS_BYTES_MAX`] whatever the firmware wrote.
 pub const DESCRIPTION_VALUE_MAX: usize = 180;
+
+/// The longest label `path` of a survey: as long as the name of an instance. That of a container of Kubernetes has 190 bytes.
+pub const DESCRIPTION_PATH_MAX: usize = khz_model::instance::INSTANCE_MAX;
 
 /// The end of a value that was cut.
 const CUT: char = '…';
@@ -38,8 +41,10 @@ pub(crate) fn describe<'a>(
     sink: &mut Sink<'_>,
     found: impl IntoIterator<Item = (&'a str, impl AsRef<[u8]>)>,
 ) {
-    let values: Vec<(&str, String)> =
-        found.into_iter().map(|(label, value)| (label, shortened(kernel_text(value.as_ref())))).collect();
+    let values: Vec<(&str, String)> = found
+        .into_iter()
+        .map(|(label, value)| (label, shortened(label, kernel_text(value.as_ref()))))
+        .collect();
     let labels = Labels::new(values.iter().map(|(label, value)| (*label, value.as_str())));
     match labels {
         Ok(labels) if labels.is_empty() => {}
@@ -48,10 +53,11 @@ pub(crate) fn describe<'a>(
     }
 }
 
-/// The text; of one that is longer than [`DESCRIPTION_VALUE_MAX`], only the beginning and a mark.
-pub(crate) fn shortened(mut text: String) -> String {
-    if text.len() > DESCRIPTION_VALUE_MAX {
-        let end = text.floor_char_boundary(DESCRIPTION_VALUE_MAX - CUT.len_utf8());
+/// The value of this label; of one that is longer than [`DESCRIPTION_VALUE_MAX`], only the beginning and a mark.
+pub(crate) fn shortened(label: &str, mut text: String) -> String {
+    let most = if label == "path" { DESCRIPTION_PATH_MAX } else { DESCRIPTION_VALUE_MAX };
+    if text.len() > most {
+        let end = text.floor_char_boundary(most - CUT.len_utf8());
         text.truncate(end);
         text.push(CUT);
     }

@@ -26,7 +26,7 @@ static GROUPS: [Group; DISK.len() + 2] = Group::join(&[
     &Group { label: "device", kind: MAPPER_KIND, ..Group::PLAIN }.each(&MAPPER),
 ]);
 
-/// How often it is looked at: it changes when somebody puts in a disk or makes a file system.
+/// How often it is read: it changes when somebody inserts a disk or makes a file system.
 const PERIOD: Nanos = Nanos::from_secs(60);
 
 /// Begins the line about a disk.
@@ -36,8 +36,7 @@ pub const FILE_SYSTEM_KIND: &str = "file_system";
 /// Begins the line about a disk of the device mapper.
 pub const MAPPER_KIND: &str = "mapper";
 
-/// What udev knows of a disk has a label for each of these: the label, and the properties of which the first counts that has a
-/// value.
+/// A label for udev's data about a disk: its name, and the properties; the first property that has a value counts.
 pub type Label = (&'static str, &'static [&'static str]);
 
 /// The labels of a disk, besides the kernel's.
@@ -111,8 +110,8 @@ static MAPPER: [Entry; 1] = [info(
 )
 .every(PERIOD)];
 
-/// False for what node_exporter 1.5 leaves out of its numbers of disks: disks in memory, loops, floppy disks, most partitions. Newer ones
-/// leave out compressed memory (zram), too, of which khz has the numbers of a disk.
+/// False for what node_exporter 1.5 leaves out of its numbers of disks: disks in memory, loops, floppy disks, most partitions. Newer
+/// versions leave out compressed memory (zram), too; khz shows it as a disk.
 pub fn is_shown(name: &str) -> bool {
     let is_left_out = |pattern: &&str| fits(pattern, name.as_bytes(), &mut Vec::new());
     let is_partition = |begin: &&str| {

@@ -112,6 +112,19 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':'
 }
 
+/// The number of a word, as Go's `strconv.ParseFloat` reads it, or what is wrong with it. `+Inf` and `NaN` are numbers; a NaN has no
+/// sign.
+fn number(word: &str) -> Result<f64, &'static str> {
+    let is_signed = word.starts_with(['+', '-']);
+    match word.parse::<f64>() {
+        Ok(number) if number.is_infinite() && word.bytes().any(|byte| byte.is_ascii_digit()) => {
+            Err("the value is beyond what a double can be")
+        }
+        Ok(number) if !(number.is_nan() && is_signed) => Ok(number),
+        _ => Err("here stands the value, a number"),
+    }
+}
+
 fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -208,10 +221,7 @@ impl<'a> Line<'a> {
         let labels = if self.takes("{") { self.labels()? } else { Vec::new() };
         self.blanks();
         let at = self.at;
-        let Ok(value) = self.word().parse::<f64>() else {
-            self.at = at;
-            return Err(self.error("here stands the value, a number"));
-        };
+        let value = number(self.word()).map_err(|problem| Line { at, ..*self }.error(problem))?;
         if !self.is_over() {
             return Err(
                 self.error("after the value nothing may stand: times are refused, the file's age tells")
@@ -272,7 +282,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Of help a backslash before anything but `\` and `n` stays.
+/// In help texts, a backslash before anything but `\` and `n` stays.
 fn unescaped(text: &str, quotes: bool) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -340,6 +350,39 @@ mod tests {
         assert_eq!(families[1].samples[0].value, f64::INFINITY);
         assert!(families[3].samples[0].value.is_nan());
         assert_eq!(super::families("").unwrap(), []);
+    }
+
+    /// As Prometheus' own reader: Go's `strconv.ParseFloat`, without hexadecimal digits and underscores.
+    #[test]
+    fn a_value_is_what_go_takes_for_one() {
+        let value =
+            |word: &str| families(&format!("a {word}\n")).map(|families| families[0].samples[0].value);
+        for (word, number) in [
+            ("+Inf", f64::INFINITY),
+            ("inf", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("1e308", 1e308),
+            ("+5", 5.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1E3", 1_000.0),
+            ("1e-400", 0.0),
+            ("-0", 0.0),
+        ] {
+            assert_eq!(value(word), Ok(number), "{word}");
+        }
+        assert!(value("NaN").unwrap().is_nan() && value("nan").unwrap().is_nan());
+        for word in ["1e400", "-1e400", "1e309", "1.8e308", "999999e999999"] {
+            let error = value(word).unwrap_err();
+            assert_eq!(
+                (error.column, error.problem),
+                (3, "the value is beyond what a double can be"),
+                "{word}"
+            );
+        }
+        for word in ["0x10", "0x1p4", "1_000", "-NaN", "+nan", "1e", "--1", "infinit", "1,5", "e5", "."] {
+            assert_eq!(value(word).unwrap_err().problem, "here stands the value, a number", "{word}");
+        }
     }
 
     #[test]

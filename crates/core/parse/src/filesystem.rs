@@ -1,5 +1,5 @@
-//! Mounted file systems: their sizes, what is free, and whether they can be written. Each is asked with statvfs(2); which
-//! there are, `/proc/1/mountinfo` says ([`crate::mountinfo`]). Names, labels and the usual choice of file systems are
+//! Mounted file systems: their sizes, what is free, and whether they can be written. Each is queried with statvfs(2);
+//! `/proc/1/mountinfo` lists them ([`crate::mountinfo`]). Names, labels and the usual choice of file systems are
 //! node_exporter's.
 
 use khz_model::Unit;

@@ -1,6 +1,7 @@
 //! `/sys/class/hwmon`: the sensors of the hardware: temperatures, fans, voltages, currents, power. Chips, sensors and names are
-//! those of node_exporter; the elements are those that the kernel documents (Documentation/hwmon/sysfs-interface.rst), and
-//! those of its drivers for Nuvoton and Apple. Other files of a driver are not read.
+//! the same as in node_exporter; the elements are those in the kernel's documentation
+//! (Documentation/hwmon/sysfs-interface.rst), and those of its drivers for Nuvoton and Apple. Other files of a driver are not
+//! read.
 //!
 //! The field of an entry is the file without its number: `temp_max` for `temp3_max`. The crate `gather` finds the chips, and
 //! says how a chip is called.

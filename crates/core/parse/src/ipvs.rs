@@ -1,6 +1,6 @@
 //! `/proc/net/ip_vs_stats` and `/proc/net/ip_vs`: what the kernel's load balancer (IPVS) has passed on, and the servers behind each
-//! of its services. There are such files only while the module ip_vs is loaded. In the second file, a service is a line, and so is
-//! each of its servers; addresses and ports are hexadecimal:
+//! of its services. The files exist only while the module ip_vs is loaded. In the second file, a service is a line, and so is each
+//! of its servers; addresses and ports are hexadecimal:
 //!
 //! ```text
 //! TCP  C0A80016:0CEA wlc
@@ -97,7 +97,7 @@ static LEFT_OUT: [Entry; 1] = [gauge(
 /// The place of the first number in the line of a server.
 const NUMBERS_FROM: usize = 3;
 
-/// Two lines name the columns, the third has the numbers since boot. What follows are rates.
+/// Two lines name the columns, the third has the numbers since boot. The following lines are rates.
 fn parse_sums(sink: &mut Sink<'_>) {
     let mut lines = 0;
     sink.lines(|sink, line| {
@@ -124,7 +124,7 @@ fn sums(sink: &mut Sink<'_>, line: Range<usize>) {
     }
 }
 
-/// The service whose servers are being read: what it is called in the text.
+/// The service whose servers are being read: its name in the text.
 #[derive(Clone)]
 struct Service {
     proto: Range<usize>,
@@ -132,8 +132,51 @@ struct Service {
     place: Range<usize>,
 }
 
+/// The servers that have a place if there are more than [`IPVS_SERVERS_MAX`]: servers that were shown before keep their
+/// places.
+struct Places {
+    /// For those that have slots, and for new ones.
+    old: usize,
+    new: usize,
+}
+
+impl Places {
+    /// Nearly all texts have room for everybody, and are read once.
+    fn of(sink: &Sink<'_>) -> Self {
+        let text = sink.text();
+        let lines = || text.split(|&byte| byte == b'\n');
+        if lines().filter(|line| line.trim_ascii_start().starts_with(b"->")).count() <= IPVS_SERVERS_MAX {
+            return Places { old: IPVS_SERVERS_MAX, new: IPVS_SERVERS_MAX };
+        }
+        let (mut service, mut old) = (None, 0);
+        for line in lines() {
+            let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+            match (words.next(), words.next(), &service) {
+                (Some(b"->"), Some(remote), Some((proto, place))) => {
+                    let mut room = [0; NAME_MAX];
+                    old += usize::from(sink.has_slots(0, joined([*proto, *place, remote], &mut room)));
+                }
+                (Some(proto @ (b"TCP" | b"UDP" | b"SCTP" | b"FWM")), Some(place), _) => {
+                    service = Some((proto, place));
+                }
+                _ => {}
+            }
+        }
+        let old = old.min(IPVS_SERVERS_MAX);
+        Places { old, new: IPVS_SERVERS_MAX - old }
+    }
+
+    fn takes(&mut self, is_old: bool) -> bool {
+        let room = if is_old { &mut self.old } else { &mut self.new };
+        let has_room = *room > 0;
+        *room -= usize::from(has_room);
+        has_room
+    }
+}
+
 fn parse_servers(sink: &mut Sink<'_>) {
-    let (mut service, mut count): (Option<Service>, usize) = (None, 0);
+    let (mut service, mut left_out): (Option<Service>, u64) = (None, 0);
+    let mut places = Places::of(sink);
     sink.lines(|sink, line| {
         let text = sink.text();
         let mut words = words(text, line.clone());
@@ -146,9 +189,12 @@ fn parse_servers(sink: &mut Sink<'_>) {
             b"->" if &text[second.clone()] == b"RemoteAddress:Port" => {}
             b"->" => match &service {
                 Some(service) => {
-                    count += 1;
-                    if count <= IPVS_SERVERS_MAX {
-                        server(sink, service, second, line);
+                    let mut room = [0; NAME_MAX];
+                    let name = [&service.proto, &service.place, &second].map(|part| &text[part.clone()]);
+                    let is_old = sink.has_slots(0, joined(name, &mut room));
+                    match places.takes(is_old) {
+                        true => server(sink, service, second, line),
+                        false => left_out += 1,
                     }
                 }
                 None => sink.note(kernel_text(&text[line]), "the server belongs to no service"),
@@ -157,7 +203,7 @@ fn parse_servers(sink: &mut Sink<'_>) {
         }
     });
     if let Some(slots) = sink.whole(1) {
-        sink.field_is(slots, 0, count.saturating_sub(IPVS_SERVERS_MAX) as u64);
+        sink.field_is(slots, 0, left_out);
     }
 }
 
@@ -180,7 +226,7 @@ fn server(sink: &mut Sink<'_>, service: &Service, remote: Range<usize>, line: Ra
     }
 }
 
-/// What tells a server apart has at most this many bytes: two addresses of IPv6 with their ports have 93.
+/// The longest key of a server, in bytes: two addresses of IPv6 with their ports have 93.
 const NAME_MAX: usize = 128;
 
 /// The parts with a blank between them. Parts beyond the room are cut: the kernel has none.
@@ -312,6 +358,27 @@ FWM  10001000 wlc
         let parser = read(&SERVERS, &text);
         assert_eq!(parser.schema().len(), IPVS_SERVERS_MAX * 3 + 1);
         assert!(lines(&parser).contains(&"ipvs.servers_left_out Present(3)".to_owned()));
+    }
+
+    #[test]
+    fn servers_that_were_shown_keep_their_places() {
+        let text = |numbers: &mut dyn Iterator<Item = usize>| {
+            let lines = numbers.map(|number| format!("  -> C0A8{number:04X}:0CEA Tunnel 100 1 2\n"));
+            format!("TCP  C0A80016:0CEA wlc\n{}", lines.collect::<String>())
+        };
+        let last = IPVS_SERVERS_MAX + 9;
+        let mut parser = read(&SERVERS, &text(&mut [last, last - 1].into_iter()));
+        let shown = |parser: &Parser, number: usize| {
+            let address = format!("[192.168.{}.{},", number >> 8, number & 255);
+            lines(parser).iter().any(|line| line.contains(&address) && line.contains("Present"))
+        };
+        assert!(shown(&parser, last) && shown(&parser, last - 1));
+        // Others come before them, and then go.
+        for (many, left_out) in [(IPVS_SERVERS_MAX + 5, 7), (IPVS_SERVERS_MAX - 2, 0)] {
+            parser.advance_with(text(&mut (0..many).chain([last, last - 1])).as_bytes());
+            assert!(shown(&parser, last) && shown(&parser, last - 1) && shown(&parser, 0));
+            assert!(lines(&parser).contains(&format!("ipvs.servers_left_out Present({left_out})")));
+        }
     }
 
     #[test]

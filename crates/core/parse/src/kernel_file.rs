@@ -137,8 +137,8 @@ pub enum Pieces {
     /// No file, but a folder, whose files have one value each. The text has a line `label=value` for each file
     /// that can be read and is not empty.
     Folder(&'static [ValueFile]),
-    /// No file, but several files or system calls, of which some may block: a thread of its own makes one text of them,
-    /// in the form that [`crate::survey`] describes. A captured host has this text as a file.
+    /// Not a file, but several files or system calls, some of which may block. A separate thread makes one text of
+    /// them, in the form that [`crate::survey`] describes. A captured host has this text as a file.
     Survey {
         /// What is surveyed.
         subject: Subject,
@@ -212,8 +212,8 @@ impl KernelFile {
         entries.filter(|e| wanted(e.name)).map(|e| e.refresh).min_by_key(|r| r.period().map_or(0, |p| p.0))
     }
 
-    /// How far apart reads may be for a reader of these patterns; `None`: it wants nothing of the file. Who wants everything gets a
-    /// file of the base lane as often as that has it.
+    /// How far apart reads may be for a reader of these patterns; `None`: it wants nothing of the file. A reader that wants
+    /// everything gets a file of the base lane as often as that lane has it.
     pub fn refresh_for(&self, patterns: &[Pattern]) -> Option<Nanos> {
         let wanted = |metric: &str| patterns.iter().any(|pattern| pattern.matches_metric(metric));
         let is_named = |metric: &str| {
@@ -224,7 +224,8 @@ impl KernelFile {
         Some(if is_seldom { refresh.max(BASE_PERIOD) } else { refresh })
     }
 
-    /// The file's catalogue entries, scalars first. Those that no parser uses are made for the caller alone.
+    /// The file's catalogue entries, scalars first. Metrics that no parser uses are made for the caller
+    /// alone.
     pub fn metrics(&self) -> Vec<Arc<Metric>> {
         let shared = shared_metrics(self);
         let in_use = |place: usize| shared.and_then(|shared| shared[place].get().cloned());

@@ -1,4 +1,4 @@
-//! The files that an agent knows: those of the program, and those that its configuration describes. Whoever needs all of them gets this
+//! The files that an agent knows: those of the program, and those that its configuration describes. Code that needs all files uses this
 //! list.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl KnownFiles {
         self.iter().find(|file| file.name == name)
     }
 
-    /// The metrics of all of them. Those that no parser uses are made for the caller alone.
+    /// The metrics of all of them. Metrics that no parser uses are made for the caller alone.
     pub fn metrics(&self) -> Vec<Arc<Metric>> {
         self.iter().flat_map(|file| file.metrics()).collect()
     }

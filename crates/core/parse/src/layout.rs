@@ -159,7 +159,8 @@ impl Layout {
         self.gaps.clear();
     }
 
-    /// Adds a span. One of the same place as the last one is the same number in another unit.
+    /// Adds a span. A span at the same place as the previous one is the same number in another
+    /// unit.
     pub fn add(&mut self, span: Span) {
         match self.spans.last_mut() {
             Some(last) if last.start == span.start && last.slot < ONE_WORD => last.in_unit_of(span),

@@ -1,5 +1,6 @@
 //! Who is logged in: the records of utmp (utmp(5)), or the sessions of systemd-logind where there is no utmp any more. Reads a
-//! record and a session into a [`Login`], and counts users and sessions. The bytes may be any; what is no record is an error.
+//! record and a session into a [`Login`], and counts users and sessions. The input may have any bytes; bytes that are no
+//! record are an error.
 
 use std::collections::HashSet;
 
@@ -43,8 +44,8 @@ pub struct Login<'a> {
     pub leader: Option<u32>,
 }
 
-/// The bytes of a record: the C library keeps its times in 32 bits on most machines, and in 64 bits on 64-bit ARM. What is read of a
-/// record stands at the same places in both.
+/// The bytes of a record: the C library keeps its times in 32 bits on most machines, and in 64 bits on 64-bit ARM. The fields that
+/// we read are at the same places in both.
 const RECORD_BYTES: [usize; 2] = [384, 400];
 
 /// The types of records are numbers from 0 (empty) to this one (accounting).
@@ -57,7 +58,7 @@ const LEADER: std::ops::Range<usize> = 4..8;
 /// Where the user's name stands, ended by a zero if it is shorter.
 const USER: std::ops::Range<usize> = 44..76;
 
-/// The sessions in the bytes of utmp. `None`: it has no record, not even that of the last boot, so that nobody writes it.
+/// The sessions in the bytes of utmp. `None`: it has no record, not even of the last boot, so no program writes it.
 ///
 /// # Errors
 /// The bytes are no whole records.
@@ -84,7 +85,7 @@ fn login(record: &[u8]) -> Login<'_> {
     Login { user, leader: leader.filter(|leader| *leader != 0) }
 }
 
-/// The session in a file of systemd-logind. `None`: nobody is logged in by it: it is that of a login screen or of services, or is
+/// The session in a file of systemd-logind. `None`: it is no login: the session belongs to a login screen or to services, or is
 /// about to end.
 pub fn session_of_logind(text: &[u8]) -> Option<Login<'_>> {
     let value = |name: &str| {

@@ -1,4 +1,4 @@
-//! Arrays of disks (Linux software RAID): `/proc/mdstat` says of each what state it is in, how many disks it has, and how far it is
+//! Arrays of disks (Linux software RAID): `/proc/mdstat` has the state of each array, the number of its disks, and how far it is
 //! synchronised; the files below `/sys/block/md*/md` say how many disks are missing. An array has some lines in `/proc/mdstat`:
 //!
 //! ```text
@@ -94,7 +94,8 @@ const SYNCED: usize = 5;
 /// The first of [`STATE_WORDS`].
 const STATES_FROM: usize = 6;
 
-/// What the kernel calls the states: first those of the array, then what is done to it. `reshape` has no metric.
+/// What the kernel calls the states: first the states of the array, then the operations on it. `reshape` has no
+/// metric.
 const STATE_WORDS: [&[u8]; 6] = [b"active", b"inactive", b"recovery", b"resync", b"check", b"reshape"];
 
 /// The states of an array as such.

@@ -1,18 +1,20 @@
-//! `/proc/PID/mountinfo`: which file systems are mounted where. Reads its lines, and chooses those whose sizes are of use:
-//! real file systems, each place once. It asks no file system anything.
+//! `/proc/PID/mountinfo`: which file systems are mounted where. Reads its lines, and chooses the mounts whose sizes are
+//! useful: real file systems, each place once. It queries no file system.
 //!
 //! ```text
 //! 36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/sda1 rw,errors=continue
 //! (1)(2)(3)  (4)   (5)  (6)        (7)     (8)(9)  (10)      (11)
 //! ```
 //!
-//! (3) device number, (4) root of the mount in its file system, (5) place, (6) options of the mount, (7) any number of
+//! (1) number of the mount, (3) device number, (4) root of the mount in its file system, (5) place, (6) options of the mount, (7) any number of
 //! further fields, (8) a hyphen, (9) type, (10) device, (11) options of the file system itself. Words are escaped as in
 //! [`crate::survey`].
 
 /// A mounted file system. The words are as the kernel escapes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
+    /// The mount's own number. The kernel gives it again only when nobody holds the mount any more, not even a call that hangs in it.
+    pub id: &'a [u8],
     /// The device number, `8:1`.
     pub number: &'a [u8],
     /// Which part of the file system is mounted: `/` for all of it.
@@ -58,7 +60,7 @@ const PSEUDO: [&str; 25] = [
     "tracefs",
 ];
 
-/// Folders in which nothing is of use: node_exporter's usual list. One that ends in `/` counts only for what is below it.
+/// Folders without useful mounts: node_exporter's usual list. A folder that ends in `/` means only the mounts below it.
 const ELSEWHERE: [&str; 6] =
     ["/dev", "/proc", "/sys", "/run/credentials/", "/var/lib/docker/", "/var/lib/containers/storage/"];
 
@@ -72,13 +74,14 @@ pub fn mounts(text: &[u8]) -> impl Iterator<Item = Mount<'_>> {
 
 fn mount(line: &[u8]) -> Option<Mount<'_>> {
     let mut words = line.split(|&byte| byte == b' ');
-    let number = words.nth(2)?;
+    let (id, number) = (words.next()?, words.nth(1)?);
     let (root, place, options) = (words.next()?, words.next()?, words.next()?);
     let mut after = words.skip_while(|word| *word != b"-").skip(1);
     let (fs_type, device, all) = (after.next()?, after.next()?, after.next()?);
     let has = |options: &[u8], wanted: &[u8]| options.split(|&byte| byte == b',').any(|one| one == wanted);
-    let is_whole = [number, root, place, fs_type].iter().all(|word| !word.is_empty());
+    let is_whole = [id, number, root, place, fs_type].iter().all(|word| !word.is_empty());
     is_whole.then(|| Mount {
+        id,
         number,
         root,
         place,
@@ -91,7 +94,8 @@ fn mount(line: &[u8]) -> Option<Mount<'_>> {
     })
 }
 
-/// The mounts whose sizes are of use. Of several at one place the last one counts, because it covers the others.
+/// The mounts whose sizes are useful. If several mounts are at one place, the last one counts, because it covers
+/// the others.
 pub fn chosen(text: &[u8]) -> Vec<Mount<'_>> {
     let mut chosen: Vec<Mount<'_>> = Vec::new();
     let mut at = std::collections::HashMap::new();

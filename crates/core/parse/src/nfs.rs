@@ -1,5 +1,5 @@
-//! `/proc/net/rpc/nfs` and `/proc/net/rpc/nfsd`: what the client and the server of NFS have done since boot: packets, RPCs,
-//! requests of each version and procedure. There are such files only while the kernel modules are loaded.
+//! `/proc/net/rpc/nfs` and `/proc/net/rpc/nfsd`: the work of the NFS client and server since boot: packets, RPCs, requests
+//! of each version and procedure. The files exist only while the kernel modules are loaded.
 
 use khz_model::Unit;
 
@@ -152,7 +152,8 @@ static CLIENT_VERSION_4: &[&str] = &[
     "FreeStateID", "GetDeviceList", "BindConnToSession", "DestroyClientID", "Seek", "Allocate", "DeAllocate", "LayoutStats", "Clone",
 ];
 
-/// By the numbers of the operations (RFC 7530); those that node_exporter does not show are empty.
+/// In the order of the operations' numbers (RFC 7530); operations that node_exporter does not show
+/// are empty.
 #[rustfmt::skip]
 static SERVER_VERSION_4: &[&str] = &[
     "", "", "", "Access", "Close", "Commit", "Create", "DelegPurge", "DelegReturn", "GetAttr", "GetFH", "Link", "Lock", "Lockt",

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(parse(b"  873.80", 2), Ok(87_380));
     }
 
-    /// `at_the_end` returns either what `parse` returns, or nothing.
+    /// Checks that `at_the_end` returns the same as `parse`, or `None`.
     fn check_at_the_end(before: &str, text: &str, places: u8, padded: bool) -> Result<(), TestCaseError> {
         let whole = format!("{:>16}{before}{text}", "");
         let block: &[u8; 16] = whole.as_bytes().last_chunk().unwrap();

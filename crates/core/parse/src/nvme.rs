@@ -1,5 +1,5 @@
-//! `/sys/class/nvme`: the NVMe controllers and the sizes of their namespaces. What is used of a namespace (`nuse`) is not read:
-//! each read of it is a command to the controller.
+//! `/sys/class/nvme`: the NVMe controllers and the sizes of their namespaces. The used size of a namespace (`nuse`) is not
+//! read, because each read is a command to the controller.
 
 use khz_model::Unit;
 

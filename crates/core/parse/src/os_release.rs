@@ -103,10 +103,11 @@ fn parse(sink: &mut Sink<'_>) {
     }
     if let Some(version) = found.get("version_id").and_then(|text| version(text)) {
         let bytes = |label: &str| found.get(label).map_or(&[][..], Vec::as_slice);
-        // What a distribution is called that does not say it (os-release(5)).
+        // The name of a distribution that does not state it (os-release(5)).
         let id = found.get("id").map_or(&b"linux"[..], Vec::as_slice);
         let instance = || {
-            let labels = ["id_like", "name"].map(|label| (label, shortened(kernel_text(bytes(label)))));
+            let labels =
+                ["id_like", "name"].map(|label| (label, shortened(label, kernel_text(bytes(label)))));
             let labels = Labels::new(labels.iter().map(|(label, value)| (*label, value.as_str())));
             let instance = Instance::from_kernel(id);
             labels.map_or(instance.clone(), |labels| instance.with_labels(&labels))
@@ -120,7 +121,7 @@ fn parse(sink: &mut Sink<'_>) {
     describe(sink, found);
 }
 
-/// What stands before the second point of a version, in steps of [`VERSION_PLACES`]; `None`: it begins with no number, or is too long.
+/// The part of a version before its second point, in steps of [`VERSION_PLACES`]; `None`: it begins with no number, or is too long.
 fn version(text: &[u8]) -> Option<u64> {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (whole, rest) = text.split_at(digits(text));

@@ -1,5 +1,5 @@
-//! Sources that somebody describes in a configuration: a number in a small file, or one in such a file of each of several folders.
-//! Each is a tree of small files as ours are ([`crate::tree`]), and lives as long as the program.
+//! Sources that a configuration describes: a number in a small file, or in the same small file of several folders. Each is a tree
+//! of small files, as ours are ([`crate::tree`]), and lives as long as the program.
 
 use khz_model::name::is_metric_name;
 use khz_model::{Exposition, Kind, Unit};
@@ -50,38 +50,55 @@ pub enum OwnSourceError {
     #[error("the name of a source has at most 32 small letters, digits and '_', and begins with a letter")]
     Name,
     /// The path.
-    #[error(
-        "a path is absolute, has no '..', at most {OWN_PATH_MAX} bytes and {OWN_WILDCARDS_MAX} wildcards (* or #), and these stand in names of folders: /sys/class/room/*/temp"
-    )]
-    Path,
+    #[error("{0}; such a path is fine: /sys/class/room/*/temp")]
+    Path(PathError),
     /// The line.
     #[error("a line is a word without blanks or ':', and a column is a number from 1 to 64")]
     Line,
     /// The help.
     #[error("the help has at most {OWN_HELP_MAX} bytes")]
     Help,
+    /// Several of these.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<OwnSourceError>),
+}
+
+/// What is wrong with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It does not begin with `/`.
+    #[error("a path is absolute: it begins with '/'")]
+    Relative,
+    /// The file is at the root.
+    #[error("the file is in a folder, not right below '/'")]
+    AtRoot,
+    /// An empty part, `.` or `..`.
+    #[error("a path has no '.' and no '..', and no empty names")]
+    Parts,
+    /// A byte that a terminal would obey.
+    #[error("a path has no control characters")]
+    Control,
+    /// More than [`OWN_PATH_MAX`] bytes.
+    #[error("a path has at most {OWN_PATH_MAX} bytes")]
+    Long,
+    /// More than [`OWN_WILDCARDS_MAX`] wildcards.
+    #[error("a path has at most {OWN_WILDCARDS_MAX} wildcards (* or #)")]
+    Wildcards,
+    /// A wildcard or `:` in the name of the file.
+    #[error("wildcards (* or #) stand in names of folders, and the name of the file has none, and no ':'")]
+    File,
 }
 
 impl OwnSource {
     /// Makes the source, for the life of the program.
     ///
     /// # Errors
-    /// Something is not as it may be.
+    /// Something is not as it may be: all of it.
     pub fn make(&self) -> Result<&'static KernelFile, OwnSourceError> {
-        let is_name = self.name.len() <= 32 && !self.name.contains('.') && is_metric_name(&self.name);
-        let (folders, file) = self.place().ok_or(OwnSourceError::Path)?;
-        if !is_name {
-            return Err(OwnSourceError::Name);
-        }
-        if self.help.len() > OWN_HELP_MAX {
-            return Err(OwnSourceError::Help);
-        }
+        let (folders, file) = self.checked()?;
         let field = match &self.line {
             None => leak(file),
-            Some((word, column)) if is_word(word) && (1..=64).contains(column) => {
-                leak(&format!("{file}: {word} {column} of {column}"))
-            }
-            Some(_) => return Err(OwnSourceError::Line),
+            Some((word, column)) => leak(&format!("{file}: {word} {column} of {column}")),
         };
         let wildcards = folders.matches(['*', '#']).count();
         let name: Vec<Part> = (0..wildcards).map(Part::Captured).collect();
@@ -111,17 +128,45 @@ impl OwnSource {
         })))
     }
 
+    /// The folders of the path and its file, if everything is as it may be.
+    fn checked(&self) -> Result<(&str, &str), OwnSourceError> {
+        let is_name = self.name.len() <= 32 && !self.name.contains('.') && is_metric_name(&self.name);
+        let is_line = |(word, column): &(String, usize)| is_word(word) && (1..=64).contains(column);
+        let place = self.place();
+        let wrong = [
+            (!is_name).then_some(OwnSourceError::Name),
+            place.err().map(OwnSourceError::Path),
+            (!self.line.as_ref().is_none_or(is_line)).then_some(OwnSourceError::Line),
+            (self.help.len() > OWN_HELP_MAX).then_some(OwnSourceError::Help),
+        ];
+        let mut wrong: Vec<OwnSourceError> = wrong.into_iter().flatten().collect();
+        match (place, wrong.len()) {
+            (Ok(place), 0) => Ok(place),
+            (_, 1) => Err(wrong.remove(0)),
+            _ => Err(OwnSourceError::Several(wrong)),
+        }
+    }
+
     /// The folders of the path and its file.
-    fn place(&self) -> Option<(&str, &str)> {
-        let path = self.path.strip_prefix('/')?;
-        let (folders, file) = path.rsplit_once('/')?;
-        let parts = || path.split('/');
-        let is_plain = parts().all(|part| !part.is_empty() && part != "." && part != "..")
-            && !path.contains(|c: char| c.is_control())
-            && path.len() < OWN_PATH_MAX;
-        let wildcards = folders.matches(['*', '#']).count();
-        let fits = wildcards <= OWN_WILDCARDS_MAX && !file.contains(['*', '#', ':']);
-        (is_plain && fits).then_some((folders, file))
+    fn place(&self) -> Result<(&str, &str), PathError> {
+        let path = self.path.strip_prefix('/').ok_or(PathError::Relative)?;
+        if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
+            return Err(PathError::Parts);
+        }
+        if path.contains(|c: char| c.is_control()) {
+            return Err(PathError::Control);
+        }
+        if path.len() >= OWN_PATH_MAX {
+            return Err(PathError::Long);
+        }
+        let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
+        if file.contains(['*', '#', ':']) {
+            return Err(PathError::File);
+        }
+        if folders.matches(['*', '#']).count() > OWN_WILDCARDS_MAX {
+            return Err(PathError::Wildcards);
+        }
+        if folders.is_empty() { Err(PathError::AtRoot) } else { Ok((folders, file)) }
     }
 
     fn entry(&self, field: &'static str) -> Entry {
@@ -181,9 +226,46 @@ mod tests {
         assert_eq!(of("/sys/class/room/*/temp"), Ok(("sys/class/room/*", "temp", 1)));
         assert_eq!(of("/sys/room#/x*/temp"), Ok(("sys/room#/x*", "temp", 2)));
         assert_eq!(of("/proc/room"), Ok(("proc", "room", 0)));
-        for wrong in ["room", "/room", "/a/../b", "/a//b", "/a/*", "/a/b:c", "/*/*/*/*/b", "/a/\u{1}/b", ""] {
-            assert_eq!(of(wrong), Err(OwnSourceError::Path), "{wrong}");
+        let long = format!("/a/{}", "b".repeat(OWN_PATH_MAX));
+        for (wrong, why) in [
+            ("", PathError::Relative),
+            ("room", PathError::Relative),
+            ("a/b", PathError::Relative),
+            ("/", PathError::Parts),
+            ("/room", PathError::AtRoot),
+            ("/a/../b", PathError::Parts),
+            ("/a/./b", PathError::Parts),
+            ("/a//b", PathError::Parts),
+            ("/a/", PathError::Parts),
+            ("/a/*", PathError::File),
+            ("/*", PathError::File),
+            ("/a/b:c", PathError::File),
+            ("/*/*/*/*/b", PathError::Wildcards),
+            ("/a/\u{1}/b", PathError::Control),
+            (&long, PathError::Long),
+        ] {
+            assert_eq!(of(wrong), Err(OwnSourceError::Path(why)), "{wrong}");
         }
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let wrong = OwnSource {
+            name: "Room".into(),
+            line: Some(("a b".into(), 1)),
+            help: "h".repeat(OWN_HELP_MAX + 1),
+            ..source("/room")
+        };
+        let error = wrong.make().unwrap_err().to_string();
+        for part in [
+            OwnSourceError::Name,
+            OwnSourceError::Path(PathError::AtRoot),
+            OwnSourceError::Line,
+            OwnSourceError::Help,
+        ] {
+            assert!(error.contains(&part.to_string()), "{error}");
+        }
+        assert!(!error.contains("absolute"), "only what is wrong: {error}");
     }
 
     #[test]

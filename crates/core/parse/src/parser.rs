@@ -136,7 +136,8 @@ impl Parser {
         self.slots.note_gone(now, age, |slot| states[slot as usize] == Absence::InstanceGone as u8)
     }
 
-    /// Bytes of names and labels: of all instances, and of those that [`Parser::slots_gone`] has counted last.
+    /// Bytes of names and labels: of all instances, and of the instances that the last [`Parser::slots_gone`]
+    /// counted.
     pub fn names(&self) -> (usize, usize) {
         self.slots.names()
     }

@@ -1,5 +1,5 @@
 //! Processes: which take most CPU time, memory and input and output, sums by program, and how many there are. Their files
-//! `/proc/PID/stat` and `/proc/PID/io` are read by a survey; here is how their texts give numbers, and which numbers the survey makes.
+//! `/proc/PID/stat` and `/proc/PID/io` are read by a survey; this file parses their texts, and lists the survey's numbers.
 //!
 //! Kernel documentation: Documentation/filesystems/proc.rst, tables 1-4 (stat) and 3.3 (io).
 

@@ -6,7 +6,7 @@
 //! Tcp: 1 200 120000 -1 84 ...
 //! ```
 //!
-//! The third has a line for each counter. All three are those of the network namespace of khz. khz takes the counters that
+//! The third has a line for each counter. All three are from the network namespace of khz. khz takes the counters that
 //! node_exporter shows by default. An entry's field is the protocol and the name, as `Tcp ActiveOpens`.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! `/proc/schedstat`: how long tasks have run on each CPU, how long they have waited for it, and how often one was put on it. The
-//! file also has a line for each scheduling domain of each CPU, which is not read, but makes the file long on large machines: it is
-//! read every 10 s. There is no such file if the kernel has no CONFIG_SCHEDSTATS.
+//! `/proc/schedstat`: how long tasks have run on each CPU, how long they have waited for it, and how often a task was put on it.
+//! The file also has a line for each scheduling domain of each CPU. These lines are not read, but make the file long on large
+//! machines, so it is read every 10 s. The file exists only if the kernel has CONFIG_SCHEDSTATS.
 
 use khz_model::Unit;
 

@@ -49,5 +49,5 @@ static MODES: [Entry; 3] = [
     .exposed("node_selinux_config_mode", &[]),
 ];
 
-/// The line of `/etc/selinux/config`; the way to it leads through the folder that is there only where SELinux is on.
+/// The line of `/etc/selinux/config`; the path leads through a folder that exists only if SELinux is on.
 const CONFIGURATION: &str = "selinux/../../../etc/selinux/config: SELINUX= 1 of 1";

@@ -134,7 +134,7 @@ impl<'a> Sink<'a> {
         self.text
     }
 
-    /// True if the text ends with a whole line. What is added up over all lines has no value otherwise.
+    /// True if the text ends with a whole line. Otherwise sums over all lines have no value.
     pub fn is_whole(&self) -> bool {
         self.text.ends_with(b"\n")
     }
@@ -235,6 +235,11 @@ impl<'a> Sink<'a> {
         self.instance_as(group, name, || Instance::from_kernel(name))
     }
 
+    /// True if this instance has been in a text before, and has its slots yet.
+    pub fn has_slots(&self, group: usize, name: &[u8]) -> bool {
+        self.slots.has(group, name)
+    }
+
     /// The same for an instance that the text calls `name`, but that is another one than this name says: `instance`
     /// is asked when it is new.
     pub fn instance_as(
@@ -244,8 +249,8 @@ impl<'a> Sink<'a> {
         instance: impl FnOnce() -> Instance,
     ) -> Option<InstanceSlots> {
         let Some(base) = self.slots.instance(group, name, instance) else {
-            // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
-            // slots could not be given back if they counted as failed.
+            // Not a `note`: this line has an instance, so instances with slots that have no line are gone. If they
+            // counted as failed, their slots could not be given back.
             self.remember(
                 String::from_utf8_lossy(name).into_owned(),
                 "no slot or room for names is left for this instance",
@@ -330,8 +335,8 @@ impl<'a> Sink<'a> {
         self.fail(index as u32, fault, problem);
     }
 
-    /// Reports that the text itself says why the instance's entry `index` has no number. The text is as it should be,
-    /// so that there is nothing to note: a dead mount is a fact of the host.
+    /// Reports that the text itself states why the instance's entry `index` has no number. The text is correct, so no
+    /// fault is noted: a dead mount is a fact of the host.
     pub(crate) fn field_has_none(&mut self, instance: InstanceSlots, index: usize, why: Fault) {
         self.set_failed(instance.base + index as u32, why);
     }

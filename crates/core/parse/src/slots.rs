@@ -14,8 +14,8 @@ use crate::kernel_file::KernelFile;
 use crate::own_source::is_own;
 use crate::survey::NO_INSTANCE;
 
-/// The most bytes of names and labels that the series of one source have: half of what the schema of a lane may have, so that the
-/// series of others have room. 10,000 interfaces have half of it.
+/// The most bytes of names and labels that the series of one source have: half of the limit for the schema of a lane, so that the
+/// series of other sources have room. 10,000 interfaces take half of it.
 pub const SOURCE_NAMES_MAX: usize = 8 << 20;
 
 /// What a slot takes in a schema besides the bytes of its instance, and a metric besides its texts.
@@ -27,7 +27,8 @@ const METRIC_BYTES: usize = 128;
 pub(crate) struct Slots {
     pub file: &'static KernelFile,
     schema: Schema,
-    /// Bytes of names and labels: of all instances, and of those that had been gone for long when that was noted last.
+    /// Bytes of names and labels: of all instances, and of the instances that were long gone at the last call of
+    /// `note_gone`.
     names: usize,
     names_gone: usize,
     /// Those of the file, and one more if the text gives names. `None` before the first instance: most hosts have no instances of
@@ -89,7 +90,7 @@ impl GroupSlots {
         self.metrics.len().max(1)
     }
 
-    /// The first slot of the instance of this name, if it has one: most often it is the one that comes after the last.
+    /// The first slot of the instance of this name, if it has one: usually it is the slot after the last one found.
     fn find(&mut self, name: &[u8]) -> Option<u32> {
         let is_next = self.instances.get(self.expected).is_some_and(|known| *known.name == *name);
         let index = if is_next { self.expected } else { self.index_of(name)? };
@@ -126,7 +127,8 @@ impl Slots {
         Slots { file, schema, names: 0, names_gone: 0, groups, newest: None }
     }
 
-    /// Gives a source of a configuration that has no instances its slot before its file is there: who described it asks for it by name.
+    /// Gives a source of a configuration without instances its slot before its file exists: the author of the configuration will ask
+    /// for it by name.
     pub fn expect_own(&mut self) {
         if !is_own(self.file) {
             return;
@@ -175,8 +177,13 @@ impl Slots {
         }
     }
 
+    /// True if the instance that the text calls `name` has slots.
+    pub fn has(&self, group: usize, name: &[u8]) -> bool {
+        self.groups.get(group).and_then(Option::as_ref).is_some_and(|group| group.index_of(name).is_some())
+    }
+
     /// The slot of the series that the text calls `name`; an unknown one gets a new slot, and `series` says what it is. `None`: no
-    /// slot is left, or it is none that a series can be.
+    /// slot is left, or no such series is possible.
     pub fn given(&mut self, name: &[u8], series: impl FnOnce() -> Option<Series>) -> Option<u32> {
         match self.known(self.file.groups.len()).and_then(|group| group.find(name)) {
             Some(slot) => Some(slot),
@@ -238,12 +245,13 @@ impl Slots {
         (self.names + bytes <= SOURCE_NAMES_MAX).then_some(())
     }
 
-    /// Bytes of names and labels: of all instances, and of those that [`Slots::note_gone`] has counted last.
+    /// Bytes of names and labels: of all instances, and of the instances that the last [`Slots::note_gone`]
+    /// counted.
     pub fn names(&self) -> (usize, usize) {
         (self.names, self.names_gone)
     }
 
-    /// The same name and instance. If they are those that were new last, they take no memory of their own.
+    /// The same name and instance. If they are equal to the newest ones, they share the memory.
     fn shared_with_newest(&mut self, name: &[u8], instance: Instance) -> (Arc<[u8]>, Instance) {
         match &self.newest {
             Some(newest) if *newest.0 == *name && newest.1 == instance => newest.clone(),
@@ -258,8 +266,8 @@ impl Slots {
         known.flat_map(move |(g, group)| group.instances.iter().map(move |known| (g, slots(group, known))))
     }
 
-    /// Notes which instances are gone now, and since when; returns the number of slots of those that have been for
-    /// at least `age`.
+    /// Notes which instances are gone now, and since when; returns the number of slots of instances that have been
+    /// gone for at least `age`.
     pub fn note_gone(&mut self, now: Nanos, age: Nanos, is_gone: impl Fn(u32) -> bool) -> usize {
         let mut slots = 0;
         self.names_gone = 0;

@@ -1,4 +1,4 @@
-//! `/proc/net/sockstat` and `/proc/net/sockstat6`: how many sockets there are, and what they hold. A line is a kind of
+//! `/proc/net/sockstat` and `/proc/net/sockstat6`: the number of sockets, and their memory. A line has a kind of
 //! sockets, then names and numbers in turn: `TCP: inuse 27 orphan 0 tw 152 alloc 27 mem 3`.
 //!
 //! An entry's field is the kind and the name, as `TCP inuse`. Two entries may have the same field: memory in pages, and in bytes.

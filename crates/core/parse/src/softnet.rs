@@ -1,6 +1,6 @@
-//! `/proc/net/softnet_stat`: what each CPU has done with received packets. A line is a CPU that is on, with numbers in
-//! hexadecimal: packets processed, dropped because the queue was full, times that the budget ran out, and others. The
-//! thirteenth is the CPU's number (since Linux 5.10; before, lines are counted).
+//! `/proc/net/softnet_stat`: how each CPU has handled received packets. A line is a CPU that is online, with numbers
+//! in hexadecimal: packets processed, dropped because the queue was full, times that the budget ran out, and others.
+//! The thirteenth is the CPU's number (since Linux 5.10; before, lines are counted).
 
 use std::ops::Range;
 

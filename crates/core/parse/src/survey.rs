@@ -1,5 +1,6 @@
-//! The text of a survey: what several files or system calls said, in one text that khz makes itself. Reads it into
-//! readings, and says how its words are escaped. It refuses to gather: the crate `gather` makes these texts.
+//! The text of a survey: the results of several files or system calls, in one text that khz makes itself. This
+//! file reads it into readings, and defines how its words are escaped. It does not gather: the crate `gather`
+//! makes these texts.
 //!
 //! ```text
 //! * left_out=0
@@ -11,10 +12,10 @@
 //! - A line is `*` (numbers without an instance) or a kind of instance (a group's label, or its own word for it) and the
 //!   instance's name, then words `name=value`.
 //! - First come the group's instance labels, then the numbers: `size` fills the metric whose name ends in `.size`.
-//!   Words with other names are ignored, so that a text of a newer version can be read.
+//!   Words with other names are ignored, so that texts of newer versions can be read.
 //! - Instead of a number, `stuck` says that nothing came before the deadline, `unreadable` that reading failed,
-//!   `malformed` that what was read is no number, `too_large` that it has more than 64 bits, and `-` that there is no
-//!   such number.
+//!   `malformed` that the text is no number, `too_large` that the number has more than 64 bits, and `-` that there is
+//!   no such number.
 //! - Words that begin with `:` are the labels of the group's description, where it has one.
 //! - Blanks, newlines, backslashes and equals signs inside a name are written as in `/proc/self/mountinfo`: `\040`.
 
@@ -29,13 +30,14 @@ use crate::kernel_file::Group;
 use crate::sink::{InstanceSlots, Sink};
 use crate::text::{split_at_mark, words};
 
-/// How often surveys are made. What they show changes slowly, and each costs a system call or more for each instance.
+/// How often surveys are made. Their numbers change slowly, and each survey costs a system call or more for each
+/// instance.
 pub const SURVEY_PERIOD: Nanos = Nanos::from_secs(10);
 /// Instead of a number: nothing came before the deadline.
 pub const STUCK: &str = "stuck";
 /// Instead of a number: reading failed.
 pub const UNREADABLE: &str = "unreadable";
-/// Instead of a number: what was read is no number.
+/// Instead of a number: the text that was read is no number.
 pub const MALFORMED: &str = "malformed";
 /// Instead of a number: it does not fit into 64 bits.
 pub const TOO_LARGE: &str = "too_large";
@@ -138,7 +140,7 @@ impl Line<'_> {
             };
             if let Some((&DESCRIPTION, label)) = text[name.clone()].split_first() {
                 let label = std::str::from_utf8(label).unwrap_or_default();
-                description.push((label, shortened(kernel_text(&unescaped(&text[value])))));
+                description.push((label, shortened(label, kernel_text(&unescaped(&text[value])))));
                 continue;
             }
             let groups = sink.groups();
@@ -254,7 +256,7 @@ fn index_of(entries: &[Entry], name: &[u8]) -> Option<usize> {
     entries.iter().position(is_it)
 }
 
-/// Why there is no number: `Some(None)` if there is none to be had. `None`: there should be one.
+/// Why there is no number: `Some(None)` if none is expected. `None`: the value should be a number.
 fn missing(value: &[u8]) -> Option<Option<Fault>> {
     match value {
         b"stuck" => Some(Some(Fault::Stuck)),

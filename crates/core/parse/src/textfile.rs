@@ -1,6 +1,6 @@
-//! Files of numbers that programs leave for node_exporter (`*.prom`, in Prometheus' text format). Their names are given by
-//! the files, so the catalogue does not have them: `jobs_total{queue="a"}` becomes `text.jobs_total[queue=a]`, and keeps its own name
-//! at Prometheus. The crate `gather` reads the files and checks them; here is what a name becomes, and the text in between:
+//! Files of numbers that programs leave for node_exporter (`*.prom`, in Prometheus' text format). The files define their names, so
+//! the catalogue does not have them: `jobs_total{queue="a"}` becomes `text.jobs_total[queue=a]`, and keeps its own name at
+//! Prometheus. The crate `gather` reads and checks the files; this file defines the names in khz, and the text in between:
 //!
 //! ```text
 //! error 0
@@ -77,7 +77,8 @@ pub enum GivenError {
         /// Its beginning.
         name: String,
     },
-    /// The name begins with a colon. Prometheus could have it; programs of before that read khz's rows refuse all that comes with it.
+    /// The name begins with a colon. Prometheus accepts it, but older programs that read khz's rows would refuse everything that
+    /// comes with it.
     #[error("{name}: khz has no names that begin with ':'")]
     Colon {
         /// Its beginning.
@@ -110,8 +111,8 @@ pub fn metric_name(name: &str) -> Result<String, GivenError> {
     Ok(given)
 }
 
-/// The labels of a sample, as khz and Prometheus both can have them: what says at Prometheus where a number is from is called
-/// `exported_...`, as by Prometheus itself.
+/// The labels of a sample, in a form that both khz and Prometheus accept: labels that Prometheus uses for the origin of a
+/// number become `exported_...`, as in Prometheus itself.
 fn labels_of(sample: &Sample<'_>) -> Result<Labels, LabelError> {
     let name = |name| match name {
         "instance" => Cow::Borrowed("exported_instance"),
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(shown(&parser), pairs(&second));
         assert_eq!(parser.schema().series()[4].metric.kind, khz_model::Kind::Gauge);
 
-        // What has gone gives its slot back; what is there keeps its reading.
+        // Instances that have gone give their slots back; instances that exist keep their readings.
         let (early, late) = (Nanos::from_secs(1), Nanos::from_secs(400));
         assert_eq!(parser.slots_gone(early, Nanos::from_secs(300)), 0);
         assert_eq!(parser.slots_gone(late, Nanos::from_secs(300)), 2);

@@ -1,6 +1,6 @@
-//! Trees of small files, as /sys has them: a folder for each instance, a file for each number. Says where a group has its
-//! instances, what their names and labels are, and how the text of a file becomes a number. The crate `gather` reads the
-//! files; this one opens none.
+//! Trees of small files, as /sys has them: a folder for each instance, a file for each number. It defines where a group
+//! has its instances, their names and labels, and how the text of a file becomes a number. The crate `gather` reads the
+//! files; this crate opens none.
 //!
 //! A source of this kind is one [`KernelFile`](crate::KernelFile) whose groups have a [`Branch`]:
 //!
@@ -16,9 +16,9 @@
 //!   folder.
 //! - The field of an entry is its file below the folder; `#` in it stands for the word of the instance ([`Words`]). The field of a
 //!   description lists its labels ([`labels_of`]).
-//! - Of a file of several lines, the field says in which line and column the number is, as in [`crate::columns`]:
-//!   `arcstats: hits 2 of 2`. Such a file is read once for all its numbers. `#` stands for the word of the instance here, too: where
-//!   each line is an instance ([`Words::Lines`]), it is `errors: # 1 of 1`.
+//! - For a file of several lines, the field gives the line and column of the number, as in [`crate::columns`]:
+//!   `arcstats: hits 2 of 2`. Such a file is read once for all its numbers. `#` stands for the word of the instance here, too:
+//!   where each line is an instance ([`Words::Lines`]), it is `errors: # 1 of 1`.
 //! - Where the number is a count of files, `*` stands in the field: `slaves/*/device/state` ([`Form::CountOf`]).
 
 use std::borrow::Cow;
@@ -60,25 +60,26 @@ pub enum Words {
     /// One for each line of this file that begins with a name and a number, below this heading; without a heading for each line of
     /// the file.
     Lines(&'static str, &'static str),
-    /// One for each file of this pattern: `ch#_ce_count`, `slaves/*`. What the wildcard stands for is the word, and stands for `#` in
-    /// the names of files.
+    /// One for each file of this pattern: `ch#_ce_count`, `slaves/*`. The text that the wildcard matches is the word, and replaces
+    /// `#` in the names of files.
     Files(&'static str),
 }
 
 /// What a part of an instance's name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What the wildcard of this number stands for, from 0.
+    /// The text that the wildcard with this number matches, from 0.
     Captured(usize),
     /// The whole name of the folder with the wildcards of this number: `nvme0` where `nvme#` is.
     Named(usize),
-    /// What a file has, without the blanks around it; nothing where it cannot be read.
+    /// The content of a file, without the blanks around it; empty if the file cannot be read.
     Value(&'static str),
-    /// What stands in this line of a file, after the first word and as many more: `Line("objset", "dataset_name", 1)`.
+    /// The rest of this line of a file, after the first word and this many more words:
+    /// `Line("objset", "dataset_name", 1)`.
     Line(&'static str, &'static str, usize),
-    /// The same; where there is no such file, what the wildcard of that number stands for.
+    /// Like `Value`; if there is no such file, the text that the wildcard with that number matches.
     ValueOr(&'static str, usize),
-    /// What a file has, with some words in it replaced; where there is no such file, another word.
+    /// The content of a file, with some words replaced; if there is no such file, another word.
     Edited(&'static str, &'static [(&'static str, &'static str)], &'static str),
     /// The word of [`Branch::words`].
     Word,
@@ -113,16 +114,17 @@ pub enum Form {
     OneOf(&'static [(&'static str, i8)]),
     /// 0 if the value is 1, and 1 if it is 0.
     IsNot,
-    /// What bcache has shortened for people to read: `20.4G`, `1.1M/sec`. What stands after the point is no decimal fraction, but a
-    /// number of 10.24ths.
+    /// A number that bcache has shortened for people: `20.4G`, `1.1M/sec`. The digits after the point are no decimal fraction, but
+    /// a number of 10.24ths.
     Short,
-    /// What bcachefs has rounded for people to read: `2.05G`. The prefixes are binary ones, and the fraction is decimal.
+    /// A number that bcachefs has rounded for people: `2.05G`. The prefixes are binary ones, and the fraction is
+    /// decimal.
     Rounded,
     /// How many bytes of the devices a byte takes in the mode that the folder is called by ([`copies`]); the field's files are the
     /// devices.
     Copies,
-    /// How many files of the field's pattern have one of these values. Without values: how many there are. A field without `*` is
-    /// one file: 1 if there is one, 0 if there is none.
+    /// How many files of the field's pattern have one of these values. Without values: how many files there are. A field without
+    /// `*` is one file: 1 if it exists, 0 if not.
     CountOf(&'static [&'static str]),
     /// How many have none of them.
     CountOfOthers(&'static [&'static str]),
@@ -175,7 +177,7 @@ fn number_of(entry: &Entry, value: &[u8], word: &[u8]) -> Result<Option<i128>, F
         },
         Form::Short => shortened(value)?,
         Form::Rounded => rounded(value)?,
-        // Whoever counts says the number.
+        // The caller that counts provides the number.
         Form::CountOf(_) | Form::CountOfOthers(_) | Form::Copies => signed(value)?,
         Form::One => 1,
         Form::IsWord => i128::from(value == word),
@@ -246,7 +248,7 @@ fn rounded(value: &[u8]) -> Result<i128, Fault> {
     Ok(i128::from(number::digits(whole)?) * unit + part)
 }
 
-/// The numbers of ranges such as `1,3-5`, as words; what is no range is left out.
+/// The numbers of ranges such as `1,3-5`, as words; invalid ranges are left out.
 pub fn numbers_of(ranges: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let range = |range: &[u8]| {
         let mut ends = range.trim_ascii().splitn(2, |&byte| byte == b'-').map(number::digits);
@@ -260,8 +262,8 @@ pub fn numbers_of(ranges: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
         .map(|number| number.to_string().into_bytes())
 }
 
-/// How many bytes of this number of devices a byte takes that is stored in a mode of Btrfs, in steps of the entry's decimal places;
-/// `None`: the mode is unknown, or needs more devices.
+/// How many bytes a stored byte takes in a mode of Btrfs on this number of devices, in steps of the entry's decimal places; `None`:
+/// the mode is unknown, or needs more devices.
 pub fn copies(entry: &Entry, mode: &str, devices: u64) -> Option<u64> {
     let (parts, of_data) = match mode {
         "single" | "raid0" => (1, 1),
@@ -321,8 +323,8 @@ pub fn word_of(entry: &Entry) -> &'static str {
     entry.name.rsplit_once('.').map_or(entry.name, |(_, end)| end)
 }
 
-/// True if a name fits a part of [`Branch::folders`]; then what its wildcards stand for is added to `captured`. A wildcard stands
-/// for as little as it can. A name may have any bytes; characters of UTF-8 are not cut.
+/// True if a name matches a part of [`Branch::folders`]. Then the texts that its wildcards match are added to `captured`. A
+/// wildcard matches as few bytes as it can. A name may have any bytes; characters of UTF-8 are not cut.
 pub fn fits<'a>(pattern: &str, name: &'a [u8], captured: &mut Vec<&'a [u8]>) -> bool {
     let Some(at) = pattern.find(['*', '#']) else { return pattern.as_bytes() == name };
     let Some(rest) = name.strip_prefix(&pattern.as_bytes()[..at]) else { return false };

@@ -1,5 +1,6 @@
-//! `/proc/sys/kernel`: what `uname` prints: the kernel's name, release and version, the machine's architecture, and the
-//! node's names. We read files and do not call uname(2), so that a captured host (`--root`) describes itself.
+//! `/proc/sys/kernel`: the data that `uname` prints: the kernel's name, release and version, the machine's
+//! architecture, and the node's names. We read files and do not call uname(2), so that a captured host (`--root`)
+//! describes itself.
 
 use khz_model::Nanos;
 

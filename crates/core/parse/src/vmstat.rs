@@ -1,5 +1,5 @@
-//! `/proc/vmstat`: each line is `name value`, about 190 of them. khz takes those that describe what the
-//! memory is doing. The kernel prints one record a line, so a long file comes in pieces.
+//! `/proc/vmstat`: each line is `name value`, about 190 of them. khz takes the values that describe the
+//! work of memory management. The kernel prints one record a line, so a long file comes in pieces.
 
 use khz_model::{Fault, Unit};
 

@@ -1,4 +1,4 @@
-//! `/sys/fs/xfs/*/stats/stats`: what each mounted XFS has done: extents, its trees, directories, inodes, calls. A line is a kind of
+//! `/sys/fs/xfs/*/stats/stats`: the work of each mounted XFS: extents, its trees, directories, inodes, calls. A line is a kind of
 //! work with columns of numbers.
 
 use khz_model::Unit;

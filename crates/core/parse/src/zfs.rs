@@ -1,7 +1,7 @@
-//! `/proc/spl/kstat/zfs`: what ZFS counts: its caches (ARC), transactions, intent log, and each pool and dataset. There is such a
-//! folder only while the module is loaded. A file has two lines of head, then a line for each number: name, type, value. Which
-//! numbers there are depends on the version of ZFS: these are those of node_exporter's fixtures, and of the cache (`arcstats`) those
-//! of OpenZFS 2, too.
+//! `/proc/spl/kstat/zfs`: what ZFS counts: its caches (ARC), transactions, intent log, and each pool and dataset. The folder exists
+//! only while the module is loaded. A file has two header lines, then a line for each number: name, type, value. The numbers depend
+//! on the version of ZFS: khz knows the numbers in node_exporter's fixtures, and for the cache (`arcstats`) also the numbers of
+//! OpenZFS 2.
 
 use khz_model::Unit;
 
@@ -88,7 +88,8 @@ const fn of(entry: Entry, family: &'static str) -> Entry {
     entry.every(SURVEY_PERIOD).untyped(1).exposed(family, &[])
 }
 
-/// A row for each number: what it is, the end of its name, file, name in the file, the end of node_exporter's name.
+/// A row for each number: its kind, the end of its name, its file, its name in the file, the end of node_exporter's
+/// name.
 macro_rules! counts {
     ($($kind:ident, $name:literal, $file:literal, $key:literal, $family:literal;)*) => {
         [$(of(
@@ -120,7 +121,7 @@ const fn bytes(name: Text, field: Text, help: Text) -> Entry {
     gauge(name, field, Unit::Bytes, help)
 }
 
-/// What the system has to spare may be less than nothing.
+/// The memory that the system can spare may be below zero.
 const fn spare_bytes(name: Text, field: Text, help: Text) -> Entry {
     gauge(name, field, Unit::Bytes, help).signed()
 }

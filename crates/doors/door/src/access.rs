@@ -72,11 +72,13 @@ pub struct Origin {
     pub place: Place,
     /// The caller's identity, if it has shown a certificate.
     pub certified: Option<Identity>,
+    /// The number of the caller's user, at a local socket.
+    pub uid: Option<u32>,
 }
 
 impl From<Place> for Origin {
     fn from(place: Place) -> Self {
-        Origin { place, certified: None }
+        Origin { place, certified: None, uid: None }
     }
 }
 
@@ -89,6 +91,10 @@ pub struct Caller {
     pub shown: String,
     /// It has proved a name, by a token or a certificate.
     pub is_named: bool,
+    /// The name that it has proved.
+    pub name: Option<String>,
+    /// The number of its user, if it has come by a local socket and shown no token.
+    pub uid: Option<u32>,
 }
 
 impl Access {
@@ -113,7 +119,8 @@ impl Access {
         match (most, identity) {
             (Some(role), Some(Identity { name, .. })) => Ok(Caller::of(&Identity { role, name })),
             (Some(role), None) => {
-                Ok(Caller { role, shown: format!("a {role} {}", because(way)), is_named: false })
+                let shown = format!("a {role} {}", because(way));
+                Ok(Caller { role, shown, is_named: false, name: None, uid: origin.uid })
             }
             (None, Some(identity)) => Err(AccessError::Sender(identity.to_string())),
             (None, None) => Err(AccessError::Nameless { tokens: self.key.is_some() }),
@@ -132,7 +139,13 @@ fn because(way: Way) -> &'static str {
 
 impl Caller {
     fn of(identity: &Identity) -> Self {
-        Caller { role: identity.role, shown: identity.to_string(), is_named: true }
+        Caller {
+            role: identity.role,
+            shown: identity.to_string(),
+            is_named: true,
+            name: Some(identity.name.to_string()),
+            uid: None,
+        }
     }
 
     /// The fastest rate for this role where the answering program has this ceiling.
@@ -212,7 +225,7 @@ mod tests {
                     (Role::Operator, Ok(Role::Operator)),
                     (Role::Hub, Ok(Role::Hub)),
                 ] {
-                    let origin = Origin { place, certified: Some(identity(role)) };
+                    let origin = Origin { certified: Some(identity(role)), ..place.into() };
                     assert_eq!(
                         outcome(&access, &origin, None),
                         expected,

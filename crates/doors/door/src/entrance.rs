@@ -98,7 +98,7 @@ pub async fn enter(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, 
 async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, Turned> {
     let (socket, peer) = match socket {
         Accepted::Local(socket) => {
-            let origin = local::place(&socket).into();
+            let origin = Origin { uid: local::uid(&socket), ..local::place(&socket).into() };
             return Ok(Entered { socket: Socket::Local(socket), way: Way::Local, origin });
         }
         Accepted::Tcp(socket, peer) => (socket, peer),
@@ -135,7 +135,7 @@ async fn with_tls(socket: TcpStream, tls: &TlsServer, place: Place) -> Result<En
     let stream = TlsAcceptor::from(tls.config()).accept(socket).await?;
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let certified = certificate.map(|certificate| Identity::of_certificate(certificate)).transpose()?;
-    let origin = Origin { place, certified };
+    let origin = Origin { certified, ..place.into() };
     Ok(Entered { socket: Socket::Tls(Box::new(stream)), way: Way::Tls, origin })
 }
 

@@ -100,6 +100,11 @@ pub fn place(socket: &UnixStream) -> Place {
     }
 }
 
+/// The number of the caller's user, as the kernel says it.
+pub fn uid(socket: &UnixStream) -> Option<u32> {
+    socket.peer_cred().ok().map(|peer| peer.uid())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -98,7 +98,7 @@ async fn beside<T: Default + Send + 'static>(
     ask: impl FnOnce(&dyn Actions) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     match all.clone() {
-        Some(all) => spawn_blocking(move || ask(&*all)).await.map_err(stopped),
+        Some(all) => Ok(spawn_blocking(move || ask(&*all)).await?),
         None => Ok(T::default()),
     }
 }
@@ -119,15 +119,11 @@ pub(crate) async fn output(
     let actions = app.actions.clone().ok_or_else(&nothing)?;
     pages::answer(&app, "text/plain; charset=utf-8", async move |mut writer: Writer| {
         writer.hold(RUN_OUTPUT_BYTES)?;
-        let text = spawn_blocking(move || actions.output(number)).await.map_err(stopped)?;
+        let text = spawn_blocking(move || actions.output(number)).await?;
         let text = text.ok_or_else(nothing)?;
         writer.hold(text.capacity() as u64)?;
         writer.text(&text).await?;
         Ok(writer)
     })
     .await
-}
-
-fn stopped(_: tokio::task::JoinError) -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends")
 }

@@ -4,17 +4,20 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 use bytes::Bytes;
 use khz_channel::limits::DEFINITION_BYTES;
+use khz_job::limits::REQUEST_BYTES_MAX;
 use tokio::time::timeout;
 
 use crate::limits::HEAD_TIMEOUT;
 use crate::refusal::Refusal;
-use crate::{channels, prometheus};
+use crate::{channels, jobs, prometheus};
 
 /// Bytes that the body of a request may have; `None`: this request has none.
 pub(crate) fn body_max(method: &Method, path: &str) -> Option<usize> {
-    match channels::name_in(path) {
-        Some(_) => (*method == Method::PUT).then_some(DEFINITION_BYTES),
-        None => prometheus::body_max(method, path),
+    let put = |max| (*method == Method::PUT).then_some(max);
+    match (channels::name_in(path), jobs::job_in(path)) {
+        (Some(_), _) => put(DEFINITION_BYTES),
+        (_, Some(_)) => put(REQUEST_BYTES_MAX),
+        _ => prometheus::body_max(method, path),
     }
 }
 

@@ -60,12 +60,37 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("watchdog", &["watchdog.*"]),
     ("xfs", &["xfs.*"]),
     ("zfs", &["zfs.*"]),
-    ("md", MD),
-    ("mdstat", MD),
-    ("net/ip_vs", IPVS),
-    ("net/ip_vs_stats", IPVS),
-    ("net/dev", NET_DEV),
-    ("net/class", NET_CLASS),
+    ("md", &["md.degraded", "md.raid_disks"]),
+    (
+        "mdstat",
+        &[
+            "md.active",
+            "md.checking",
+            "md.disks_*",
+            "md.inactive",
+            "md.recovering",
+            "md.resyncing",
+            "md.size",
+            "md.synced",
+        ],
+    ),
+    ("net/ip_vs", &["ipvs.active", "ipvs.inactive", "ipvs.servers_left_out", "ipvs.weight"]),
+    ("net/ip_vs_stats", &["ipvs.connections", "ipvs.rx_*", "ipvs.tx_*"]),
+    (
+        "net/dev",
+        &[
+            "net.rx_bytes",
+            "net.rx_compressed",
+            "net.rx_dropped",
+            "net.rx_errors",
+            "net.rx_fifo",
+            "net.rx_frame",
+            "net.rx_multicast",
+            "net.rx_packets",
+            "net.tx_*",
+        ],
+    ),
+    ("net/class", LINKS),
     ("cpu/isolated", &["cpu.isolated"]),
     ("disk/info", DISK_INFO),
     ("cpu/throttle", &["thermal.core_throttles", "thermal.package_throttles"]),
@@ -85,15 +110,33 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("net/snmp", NETSTAT),
     ("net/netstat", NETSTAT),
     ("net/snmp6", &["ip6.*", "icmp6.*", "udp6.*", "udplite6.*"]),
-    ("net/sockstat", &["socket.*"]),
-    ("net/sockstat6", &["socket.*"]),
+    (
+        "net/sockstat",
+        &["socket.used", "socket.tcp_*", "socket.udp_*", "socket.udplite_*", "socket.raw_*", "socket.frag_*"],
+    ),
+    (
+        "net/sockstat6",
+        &["socket.tcp6_*", "socket.udp6_*", "socket.udplite6_*", "socket.raw6_*", "socket.frag6_*"],
+    ),
     ("net/softnet_stat", &["softnet.*"]),
     ("fs/file-nr", &["file.*"]),
-    ("random/entropy_avail", ENTROPY),
-    ("random/poolsize", ENTROPY),
-    ("netfilter/nf_conntrack_count", CONNTRACK),
-    ("netfilter/nf_conntrack_max", CONNTRACK),
-    ("net/stat/nf_conntrack", CONNTRACK),
+    ("random/entropy_avail", &["entropy.available"]),
+    ("random/poolsize", &["entropy.pool_size"]),
+    ("netfilter/nf_conntrack_count", &["conntrack.entries"]),
+    ("netfilter/nf_conntrack_max", &["conntrack.entries_max"]),
+    (
+        "net/stat/nf_conntrack",
+        &[
+            "conntrack.dropped",
+            "conntrack.early_dropped",
+            "conntrack.found",
+            "conntrack.ignored",
+            "conntrack.insert_failed",
+            "conntrack.inserted",
+            "conntrack.invalid",
+            "conntrack.search_restarts",
+        ],
+    ),
     ("net/arp", &["net.neighbours"]),
     ("net/udp", &["udp.rx_queue", "udp.tx_queue"]),
     ("net/udp6", &["udp6.rx_queue", "udp6.tx_queue"]),
@@ -146,8 +189,11 @@ const CONNTRACK: &[&str] = &["conntrack.*"];
 /// The random generator.
 const ENTROPY: &[&str] = &["entropy.*"];
 
-/// The state of links.
-const NET_CLASS: &[&str] = &[
+/// The state of links, without the last: node_exporter counts it as traffic.
+const NET_CLASS: &[&str] = LINKS.split_at(LINKS.len() - 1).0;
+
+/// All that is read of links.
+const LINKS: &[&str] = &[
     "net.up",
     "net.carrier",
     "net.carrier_*",
@@ -166,6 +212,7 @@ const NET_CLASS: &[&str] = &[
     "net.name_type",
     "net.link",
     "net.links_left_out",
+    "net.rx_no_handler",
 ];
 
 /// The names that `collect[]` takes.
@@ -211,7 +258,7 @@ mod tests {
         for (name, patterns) in COLLECTORS {
             assert_eq!(of(&format!("collect[]={name}")).unwrap().unwrap(), *patterns, "{name}");
         }
-        let both = of("collect%5B%5D=netdev&collect[]=net/dev&collect[]=cpu");
+        let both = of("collect%5B%5D=netdev&collect[]=netdev&collect[]=cpu");
         assert_eq!(
             both,
             Ok(Some(
@@ -221,6 +268,45 @@ mod tests {
             ))
         );
         assert_eq!(of(""), Ok(None));
+    }
+
+    /// Of sources whose metrics begin alike, each selects its own; `net/snmp`, `net/netstat` and `net/snmp6` are the protocols.
+    #[test]
+    fn a_source_selects_its_own_metrics_and_none_of_its_siblings() {
+        let kin: [&[(&str, &[&str])]; 6] = [
+            &[
+                ("md", &["md.degraded", "md.raid_disks"]),
+                ("mdstat", &["md.active", "md.disks_active", "md.synced"]),
+            ],
+            &[
+                ("net/ip_vs", &["ipvs.active", "ipvs.servers_left_out", "ipvs.weight"]),
+                ("net/ip_vs_stats", &["ipvs.connections", "ipvs.rx_bytes", "ipvs.tx_packets"]),
+            ],
+            &[
+                ("net/dev", &["net.rx_bytes", "net.rx_multicast", "net.tx_carrier"]),
+                ("net/class", &["net.up", "net.rx_no_handler", "net.links_left_out"]),
+                ("net/arp", &["net.neighbours"]),
+            ],
+            &[
+                ("net/sockstat", &["socket.used", "socket.tcp_memory_pages", "socket.udplite_in_use"]),
+                ("net/sockstat6", &["socket.tcp6_in_use", "socket.udplite6_in_use", "socket.frag6_memory"]),
+            ],
+            &[("random/entropy_avail", &["entropy.available"]), ("random/poolsize", &["entropy.pool_size"])],
+            &[
+                ("netfilter/nf_conntrack_count", &["conntrack.entries"]),
+                ("netfilter/nf_conntrack_max", &["conntrack.entries_max"]),
+                ("net/stat/nf_conntrack", &["conntrack.found", "conntrack.search_restarts"]),
+            ],
+        ];
+        for siblings in kin {
+            let all = siblings.iter().flat_map(|(source, metrics)| metrics.iter().map(move |m| (source, m)));
+            for ((source, metric), (name, _)) in all.flat_map(|one| siblings.iter().map(move |s| (one, s))) {
+                let patterns = of(&format!("collect[]={name}")).unwrap().unwrap();
+                let is_selected =
+                    patterns.iter().any(|pattern| Pattern::new(pattern).unwrap().matches_metric(metric));
+                assert_eq!(is_selected, source == name, "{name}: {metric}");
+            }
+        }
     }
 
     #[test]

@@ -17,10 +17,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::actions::Actions;
+use crate::black_box::BlackBox;
 use crate::boards::SavedBoards;
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
+use crate::jobs::JobDesk;
 use crate::limits::{
     CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, SCRAPE_ANSWERS_BYTES,
 };
@@ -71,6 +73,10 @@ pub struct Door {
     pub rules: Arc<Board>,
     /// What is done about alerts; `None`: nothing.
     pub actions: Option<Arc<dyn Actions>>,
+    /// The jobs of a batch system; `None`: this khz has no list of them.
+    pub jobs: Option<JobDesk>,
+    /// The black box; `None`: nothing is frozen here.
+    pub black_box: Option<Arc<dyn BlackBox>>,
     /// What a demo shows; without stops: it is none.
     pub tour: Arc<Tour>,
     /// The local socket.
@@ -98,6 +104,8 @@ impl Door {
             channels: Arc::new(Registry::in_memory()),
             rules: Arc::default(),
             actions: None,
+            jobs: None,
+            black_box: None,
             tour: Arc::default(),
             local: None,
             limits: Limits::default(),
@@ -173,6 +181,8 @@ impl Hall {
             channels,
             rules,
             actions,
+            jobs,
+            black_box,
             tour,
             limits,
             counters,
@@ -201,6 +211,8 @@ impl Hall {
             standings: Versions::default(),
             scores: Versions::default(),
             actions,
+            jobs,
+            black_box,
             tour,
             tallies: Arc::default(),
             places: Arc::default(),

@@ -37,7 +37,9 @@ pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Res
         return Err(Refusal::bad_request("'from' is later than 'to'"));
     }
     let node = node(&*app.query, params.get("node"))?;
-    let asked = Asked { client: client(&request), now: milliseconds(now), time: QUERY_TIMEOUT };
+    // No event is of a job.
+    let caller = None;
+    let asked = Asked { client: client(&request), caller, now: milliseconds(now), time: QUERY_TIMEOUT };
     let name = node.clone();
     let work = evaluate(&app, asked, move |source, _| khz_past::events(source, name.as_str(), (from, to)));
     let mut found = work.await?;

@@ -7,13 +7,13 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode, Version};
 use khz_door::Way;
-use khz_model::http_names::{NODES_PATH, RULES_PATH};
+use khz_model::http_names::{BLACK_BOX_PATH, NODES_PATH, RULES_PATH};
 
 use crate::bodies::body_max;
-use crate::channels;
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
 use crate::routes;
+use crate::{black_box, channels, jobs};
 
 /// Which Host headers name this door.
 #[derive(Clone, Debug)]
@@ -106,16 +106,19 @@ fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Ref
         // It reads, too: its parameters are in the body.
         Method::POST if takes_body => Ok(()),
         Method::GET | Method::HEAD => Ok(()),
-        // The only paths that do more than read: nodes are forgotten, channels are defined and removed, rule files are loaded. A page of another
-        // origin cannot send the request: its browser asks first, and gets 405.
+        // The only paths that do more than read: nodes are forgotten, channels are defined and removed, rule files are loaded, jobs
+        // start and end, rings are frozen. A page of another origin cannot send the request: its browser asks first, and gets 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
         Method::PUT | Method::DELETE if channels::name_in(path).is_some() => Ok(()),
-        Method::PUT if path == RULES_PATH => Ok(()),
+        Method::PUT if path == RULES_PATH || path == BLACK_BOX_PATH || jobs::job_in(path).is_some() => Ok(()),
+        Method::DELETE if black_box::is_freeze(path) => Ok(()),
         _ if !routes::has_path(path) => Err(routes::nothing_at(path)),
         _ => Err(Refusal::method(match path {
             NODES_PATH => "GET, HEAD, DELETE",
-            RULES_PATH => "GET, HEAD, PUT",
+            RULES_PATH | BLACK_BOX_PATH => "GET, HEAD, PUT",
+            _ if black_box::is_freeze(path) => "GET, HEAD, DELETE",
             _ if channels::name_in(path).is_some() => "GET, HEAD, PUT, DELETE",
+            _ if jobs::job_in(path).is_some() => "GET, HEAD, PUT",
             _ if body_max(&Method::POST, path).is_some() => "GET, HEAD, POST",
             _ => "GET, HEAD",
         })),

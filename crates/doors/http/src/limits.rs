@@ -119,6 +119,8 @@ pub const LISTING_REGEXES_MAX: usize = 64;
 /// Series of one listing (`/api/v1/series`, labels): those of three hundred nodes, some fifty megabytes. Beyond it the answer is cut,
 /// and says so.
 pub const SERIES_LISTED_MAX: usize = 100_000;
+/// Ids of jobs in one listing (`/api/v1/label/job_id/values`). Beyond it the answer is cut, and says so.
+pub const JOB_IDS_MAX: usize = 10_000;
 /// Questions to another engine at once, each with a thread that mostly waits; further ones wait. A dashboard asks thirty at
 /// once, a browser six of them.
 pub const ENGINE_QUESTIONS_MAX: usize = 16;

@@ -9,7 +9,7 @@ use axum::response::Response;
 use khz_door::Caller;
 use khz_model::fold::fold;
 use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Pattern, Query, Rate};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use crate::clock;
 use crate::door::NodeGroup;
@@ -130,16 +130,12 @@ pub(crate) async fn forget(
     let hosts = selected.nodes();
     let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();
     let asked = app.clone();
-    let forgotten = spawn_blocking(move || asked.query.forget(&selected)).await.map_err(stopped)??;
+    let forgotten = spawn_blocking(move || asked.query.forget(&selected)).await??;
     match (forgotten.nodes.is_empty(), forgotten.refused.as_slice()) {
         (true, []) => Err(Refusal::new(StatusCode::NOT_FOUND, misses.sentences().join("; "))),
         (true, refused) => Err(Refusal::new(StatusCode::CONFLICT, told(refused, &misses))),
         _ => Ok(json::response(forgotten_json(&forgotten, &misses))),
     }
-}
-
-fn stopped(_: JoinError) -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends")
 }
 
 /// Parameters of `DELETE /khz/v1/nodes`.

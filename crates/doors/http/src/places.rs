@@ -84,7 +84,13 @@ mod tests {
     use std::net::IpAddr;
 
     fn caller(role: Role, name: Option<&str>) -> Caller {
-        Caller { role, shown: name.unwrap_or("a reader").to_owned(), is_named: name.is_some() }
+        Caller {
+            role,
+            shown: name.unwrap_or("a reader").to_owned(),
+            is_named: name.is_some(),
+            name: name.map(str::to_owned),
+            uid: None,
+        }
     }
 
     fn address(last: u8) -> Client {

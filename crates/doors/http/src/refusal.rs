@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use khz_model::name::NameError;
 use khz_model::{QuantityError, QueryError};
+use tokio::task::JoinError;
 
 use crate::json;
 
@@ -64,6 +65,13 @@ impl Refusal {
         }
         out.push_str("}\n");
         out
+    }
+}
+
+/// Work beside the door that was cut short: the process ends.
+impl From<JoinError> for Refusal {
+    fn from(_: JoinError) -> Self {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends")
     }
 }
 

@@ -11,17 +11,20 @@ use axum::{Extension, Router};
 use khz_channel::Registry;
 use khz_door::Tide;
 use khz_model::http_names::{
-    CATALOG_PATH, CHANNELS_PATH, HISTORY_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
+    BLACK_BOX_PATH, CATALOG_PATH, CHANNELS_PATH, HISTORY_PATH, JOBS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH,
+    RULES_PATH, STREAM_PATH,
 };
 use khz_model::{Budget, Nanos, Query};
 use khz_rules::{Board, ScoreSheet, Standing};
 use tokio::sync::{Semaphore, watch};
 
 use crate::actions::{self, ACTIONS_PATH, Actions};
+use crate::black_box::{self, BlackBox, FREEZE_ID_PARAMS};
 use crate::boards::{BOARDS_PATH, SavedBoards};
 use crate::counters::Counters;
 use crate::door::NodeGroup;
 use crate::engine::Engine;
+use crate::jobs::JobDesk;
 use crate::limits::Limits;
 use crate::places::Places;
 use crate::prometheus::line::Line;
@@ -33,7 +36,7 @@ use crate::tour::{TOUR_PATH, Tour};
 use crate::turns::Turns;
 use crate::versions::Versions;
 use crate::{
-    assets, boards, catalog, channel_rows, channels, events, history, latest, nodes, prometheus, range,
+    assets, boards, catalog, channel_rows, channels, events, history, jobs, latest, nodes, prometheus, range,
     rules, stream, targets, tiles, tour,
 };
 
@@ -76,6 +79,10 @@ pub(crate) struct App {
     pub scores: Versions<ScoreSheet>,
     /// What is done about alerts; `None`: nothing.
     pub actions: Option<Arc<dyn Actions>>,
+    /// The jobs of a batch system; `None`: this khz has no list of them.
+    pub jobs: Option<JobDesk>,
+    /// Rows that nodes have frozen; `None`: nothing is frozen here.
+    pub black_box: Option<Arc<dyn BlackBox>>,
     /// What a demo shows.
     pub tour: Arc<Tour>,
     /// What was sent of each.
@@ -116,6 +123,11 @@ fn table() -> Vec<Route> {
         (RULES_PATH, &[], get(rules::summary).put(rules::load)),
         (ACTIONS_PATH, &[], get(actions::list)),
         ("/khz/v1/actions/{run}/output", actions::OUTPUT_PARAMS, get(actions::output)),
+        (JOBS_PATH, jobs::JOBS_PARAMS, get(jobs::list)),
+        ("/khz/v1/jobs/{job}", jobs::JOB_PARAMS, get(jobs::show).put(jobs::change)),
+        (BLACK_BOX_PATH, &[], get(black_box::list).put(black_box::freeze)),
+        ("/khz/v1/blackbox/{id}", FREEZE_ID_PARAMS, get(black_box::show).delete(black_box::remove)),
+        ("/khz/v1/blackbox/{id}/recording", FREEZE_ID_PARAMS, get(black_box::recording)),
         (rules::STATE_PATH, rules::STATE_PARAMS, get(rules::state)),
         (rules::PICTURE_PATH, rules::PICTURE_PARAMS, get(rules::picture)),
         (rules::SCORE_PATH, &[], get(rules::score)),

@@ -57,9 +57,8 @@ pub(crate) async fn load(
     Params::parse(request.uri().query(), &[])?;
     caller.check_operator("loading rules")?;
     let board = app.rules.clone();
-    let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends");
     // It waits for the evaluation that runs.
-    let told = spawn_blocking(move || board.reload()).await.map_err(stopped)?;
+    let told = spawn_blocking(move || board.reload()).await?;
     let (groups, rules) = told.map_err(|problem| Refusal::new(StatusCode::CONFLICT, problem))?;
     Ok(json::response(format!("{{\"groups\":{groups},\"rules\":{rules}}}\n")))
 }
@@ -90,6 +89,9 @@ async fn write_state(mut writer: Writer, word: &Word, is_known: bool) -> Result<
         json::text(page, tag);
     }
     page.push(']');
+    if let Some(now) = word.now() {
+        page.push_str(&format!(",\"now\":{now}"));
+    }
     if !is_known && !word.state.is_empty() {
         // The board may have a newer one before the client has read this one.
         writer.hold((word.state.len() + word.told.len() + word.own.len()) as u64)?;
@@ -114,10 +116,8 @@ pub(crate) async fn picture(request: Request) -> Result<Response, Refusal> {
     let missing = || Refusal::bad_request("parameter 'query' is missing: the expression of a rule");
     let query = params.get("query").ok_or_else(missing)?.to_owned();
     let instance = params.get("instance").map(str::to_owned);
-    let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends");
     // The text may have regular expressions, which take a while.
-    let picture =
-        spawn_blocking(move || khz_promql::picture(&query, instance.as_deref())).await.map_err(stopped)?;
+    let picture = spawn_blocking(move || khz_promql::picture(&query, instance.as_deref())).await?;
     let picture = picture.map_err(|error| Refusal::bad_request(format!("query: {error}")))?;
     let mut out = String::from("{\"query\":");
     json::text(&mut out, &picture.query);

@@ -40,9 +40,15 @@ fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
     let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json", "/khz/v1/tour", "/khz/v1/events"];
     let small_too = ["/api/v1/query_exemplars", "/api/v1/status/buildinfo", "/khz/v1/rules"];
     // As long as the query, and as the names of labels, of which there are few.
-    let short =
-        ["/api/v1/format_query", "/api/v1/labels", "/khz/v1/channels/{name}", "/khz/v1/rules/picture"];
-    let small = [&small[..], &small_too, &short].concat();
+    let short = [
+        "/api/v1/format_query",
+        "/api/v1/labels",
+        "/khz/v1/channels/{name}",
+        "/khz/v1/jobs/{job}",
+        "/khz/v1/rules/picture",
+    ];
+    let one = ["/khz/v1/blackbox/{id}"];
+    let small = [&small[..], &small_too, &short, &one].concat();
     let tried: Vec<String> = large().iter().map(|(path, ..)| described(path)).collect();
     let tried: Vec<&str> = tried.iter().map(String::as_str).collect();
     for (path, _) in khz_http::documented() {

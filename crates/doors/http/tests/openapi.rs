@@ -107,7 +107,7 @@ fn needed(path: &str) -> &'static str {
 
 /// The path with a name in place of its parameter.
 fn filled(path: &str) -> String {
-    path.replace("{name}", "device").replace("{run}", "7")
+    path.replace("{name}", "device").replace("{run}", "7").replace("{job}", "4711").replace("{id}", "7")
 }
 
 /// Paths that take a form in the body of a POST request.
@@ -176,11 +176,32 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
         | "/khz/v1/rules"
         | "/khz/v1/rules/score"
         | "/khz/v1/actions"
+        | "/khz/v1/blackbox"
         | "/khz/v1/tour"
         | "/khz/v1/boards" => requests.push(get("?x=1", 400)),
         "/khz/v1/actions/7/output" => {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
+        }
+        "/khz/v1/jobs" => requests.extend([
+            get("?user=ann&node=n1&state=running&last=1", 200),
+            get("?at=now", 200),
+            get("?x=1", 400),
+            get("?state=gone", 400),
+            get("?last=0", 400),
+            get("?at=soon", 400),
+        ]),
+        "/khz/v1/blackbox/7" => {
+            let unknown = |id: &str| ("GET", format!("/khz/v1/blackbox/{id}"), vec![], 404);
+            requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
+        }
+        "/khz/v1/blackbox/7/recording" => {
+            let unknown = ("GET", "/khz/v1/blackbox/8/recording".to_owned(), vec![], 404);
+            requests.extend([get("?x=1", 400), unknown]);
+        }
+        "/khz/v1/jobs/4711" => {
+            let other = |id: &str, status| ("GET", format!("/khz/v1/jobs/{id}"), vec![], status);
+            requests.extend([get("?x=1", 400), other("9", 404), other("a%20b", 400)]);
         }
         "/khz/v1/rules/state" => requests.extend([get("?known=a-1", 200), get("?x=1", 400)]),
         "/khz/v1/rules/picture" => requests.extend([
@@ -308,6 +329,38 @@ impl khz_http::Actions for Acted {
     }
 }
 
+/// A black box with one freeze, the seventh.
+struct Boxed;
+
+impl khz_http::BlackBox for Boxed {
+    fn ids(&self) -> Vec<u64> {
+        vec![7]
+    }
+
+    fn show(&self, id: u64) -> Option<String> {
+        let freeze = r#"{"id":7,"state":"done","cause":"A","also":[],"joined":0,"at":"1.000000000","before":"20.000000000","after":"5.000000000","asked":"n1","nodes":1,"groups":[{"state":"fetched","text":"","nodes":"n1","count":1}],"rows":9,"bytes":99,"marked_after":"0.010000000","fetched_after":null,"problem":null}"#;
+        (id == 7).then(|| freeze.to_owned())
+    }
+
+    fn freeze(&self, wish: &khz_http::FreezeWish) -> Result<String, khz_http::FreezeRefusal> {
+        match wish.nodes.as_str() {
+            "n1" => Ok("{\"id\":7,\"joined\":false}\n".to_owned()),
+            "many" => Err(khz_http::FreezeRefusal::TooMany("too many".to_owned())),
+            _ => Err(khz_http::FreezeRefusal::Nobody("no node".to_owned())),
+        }
+    }
+
+    fn remove(&self, id: u64) -> bool {
+        id == 7
+    }
+
+    fn recording(&self, id: u64) -> Option<std::fs::File> {
+        (id == 7).then(|| {
+            std::fs::File::open(file!().rsplit('/').next().map(|name| format!("tests/{name}"))?).ok()
+        })?
+    }
+}
+
 /// The channel `device`, as [`filled`] names it.
 fn with_a_channel(door: &mut khz_http::Door) {
     let definition = khz_channel::Definition {
@@ -317,6 +370,8 @@ fn with_a_channel(door: &mut khz_http::Door) {
     };
     door.channels.create(definition, khz_trust::Role::Reader).unwrap();
     door.actions = Some(Arc::new(Acted));
+    door.jobs = Some(a_job(false));
+    door.black_box = Some(Arc::new(Boxed));
     let text = |text: &str| text.to_owned();
     let stop = khz_http::Stop {
         at: std::time::Duration::from_secs(40),
@@ -328,6 +383,14 @@ fn with_a_channel(door: &mut khz_http::Door) {
     door.tour = Arc::new(khz_http::Tour::new(vec![stop]));
     door.tour.begin();
     door.boards = Arc::new(a_board());
+}
+
+/// A list with the job 4711 of ann, on n1 and n2.
+fn a_job(own_only: bool) -> khz_http::JobDesk {
+    let jobs = Arc::new(khz_job::Jobs::in_memory());
+    let start = r#"{"id":"4711","nodes":"n[1-2]","user":"ann","uid":1001,"name":"solve"}"#;
+    jobs.start(khz_job::Start::from_json(start.as_bytes()).unwrap(), 1_763_690_000_000).unwrap();
+    khz_http::JobDesk { jobs, own_only, freezes_failed: false }
 }
 
 /// A board with a panel of each kind, and a file that is wrong.
@@ -389,6 +452,34 @@ fn every_described_status_is_answered_as_described() {
     }
 }
 
+#[test]
+fn freezing_and_removing_are_answered_as_described_and_only_for_operators() {
+    let doc = description();
+    let box_path = "/khz/v1/blackbox";
+    let operator = Server::start_with(Arc::new(FakeNode::default()), with_a_channel);
+    for (query, status) in [
+        ("?nodes=n1&before=1m&after=10s&because=a%20test", 200),
+        ("", 400),
+        ("?nodes=n1&before=soon", 400),
+        ("?nodes=x*", 404),
+        ("?nodes=many", 429),
+    ] {
+        let answer = operator.ask("PUT", &format!("{box_path}{query}"), &[]);
+        assert_eq!(answer.status, status, "{query}: {}", answer.body);
+        check_method(&doc, box_path, "put", &answer);
+    }
+    for (id, status) in [("7", 200), ("8", 404)] {
+        let answer = operator.ask("DELETE", &format!("{box_path}/{id}"), &[]);
+        assert_eq!(answer.status, status, "{}", answer.body);
+        check_method(&doc, "/khz/v1/blackbox/{id}", "delete", &answer);
+    }
+    // Without a black box.
+    let none = Server::start(Arc::new(FakeNode::default()));
+    let answer = none.ask("PUT", "/khz/v1/blackbox?nodes=n1", &[]);
+    check_method(&doc, box_path, "put", &answer);
+    assert_eq!((answer.status, none.get(box_path).body.as_str()), (503, "{\"freezes\":[]}\n"));
+}
+
 /// What may not be in a URL as it is.
 fn encoded(text: &str) -> String {
     let may_stand = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~*/:,[]".contains(byte);
@@ -423,7 +514,10 @@ fn every_described_parameter_takes_its_example() {
             };
             let is_in_path = parameter["in"] == "path";
             let path = if is_in_path {
-                path.replace("{name}", example).replace("{run}", example)
+                path.replace("{name}", example)
+                    .replace("{run}", example)
+                    .replace("{job}", example)
+                    .replace("{id}", example)
             } else {
                 filled(path)
             };
@@ -644,6 +738,47 @@ fn readers_see_what_was_done_about_alerts_and_operators_what_it_printed() {
     });
     let seen = operator.get("/khz/v1/actions").body;
     assert_eq!(seen.matches("exit code 0: what it printed").count(), 2, "{seen}");
+}
+
+#[test]
+fn operators_start_and_end_jobs_and_readers_see_those_that_they_may() {
+    let doc = description();
+    let (path, list) = ("/khz/v1/jobs/{job}", "/khz/v1/jobs");
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| door.jobs = Some(a_job(false)));
+    for (target, body, status, expected) in [
+        ("/khz/v1/jobs/8", r#"{"nodes":"n[1-3],n9"}"#, 200, r#""unknown":"n[2-3,9]""#),
+        ("/khz/v1/jobs/8", r#"{"nodes":"n[1-3],n9"}"#, 200, r#""run":2"#),
+        ("/khz/v1/jobs/8?ended=1", r#"{"outcome":"exit 3"}"#, 200, r#""outcome":"exit 3""#),
+        ("/khz/v1/jobs/8?ended=1", "", 200, r#""outcome":"exit 3""#),
+        ("/khz/v1/jobs/9?ended=1", "", 404, "khz job start 9 --nodes"),
+        ("/khz/v1/jobs/9", r#"{"nodes":"n*"}"#, 400, "without * and ?"),
+        ("/khz/v1/jobs/9", r#"{"nodes":""}"#, 400, "there are none"),
+        ("/khz/v1/jobs/9", r#"{"nodes":"n1","x":1}"#, 400, "unknown field"),
+        ("/khz/v1/jobs/9", r#"{"nodes":"n1","id":"8"}"#, 400, "the path of '9'"),
+        ("/khz/v1/jobs/9?ended=2", "", 400, "ended is 0 or 1"),
+        ("/khz/v1/jobs/a%3Ab", r#"{"nodes":"n1"}"#, 400, "is no id of a job"),
+    ] {
+        let answer = server.put(target, body);
+        assert_eq!(answer.status, status, "{target} {body}: {}", answer.body);
+        assert!(answer.body.contains(expected), "{target} {body}: {}", answer.body);
+        check_method(&doc, path, "put", &answer);
+    }
+    let listed = server.get(list).json();
+    let ids: Vec<&str> =
+        listed["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["8", "4711"]);
+    let stranger = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.jobs = Some(a_job(true));
+        door.access.door = khz_trust::Door::Http;
+    });
+    let refused = stranger.put("/khz/v1/jobs/8", r#"{"nodes":"n1"}"#);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    check_method(&doc, path, "put", &refused);
+    assert_eq!(stranger.get("/khz/v1/jobs/4711").status, 404, "it is of another user");
+    assert_eq!(stranger.get(list).json()["jobs"], json!([]));
+    let none = Server::start(Arc::new(FakeNode::default()));
+    assert_eq!(none.get(list).json(), json!({"jobs": [], "kept": false}));
+    assert!(none.get("/khz/v1/jobs/1").body.contains("ask a hub"));
 }
 
 #[test]

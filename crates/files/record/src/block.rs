@@ -1,6 +1,6 @@
 //! One block: its rows one by one, and how an open block is closed.
 
-use khz_block::{BlockError, Decoder, Encoder, HEADER_BYTES, RowScanner, Step};
+use khz_block::{BlockError, Decoder, Encoder, HEADER_BYTES, Header, RowScanner, Step};
 use khz_model::Nanos;
 
 /// Gives every row of a whole block, with its number.
@@ -55,8 +55,13 @@ pub(crate) fn since(block: &[u8], boot: Nanos) -> Result<Option<Vec<u8>>, BlockE
     Ok(Some(bytes))
 }
 
-/// Closes a block that was copied out of a lane while it was open: its header gets the number of rows, the bytes and the
-/// checksum. `false`: it has no rows, or they are damaged.
+/// The block with another header. Its rows stay; the checksum covers only them.
+pub fn with_header(block: &[u8], header: &Header) -> Vec<u8> {
+    [&header.to_bytes(), &block[HEADER_BYTES..]].concat()
+}
+
+/// Closes a block that was copied from a lane while the block was open: its header gets the number of rows, the bytes
+/// and the checksum. `false`: it has no rows, or they are damaged.
 pub fn close(block: &mut [u8]) -> bool {
     let mut scanner = RowScanner::new();
     let is_whole = scanner.feed(block).is_ok_and(|rows| rows > 0) && scanner.unfinished() == 0;

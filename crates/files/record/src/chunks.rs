@@ -1,5 +1,5 @@
 //! The chunks of a trace file, read piece by piece: a file of any size needs no more memory than its largest chunk. Damage
-//! is reported with its offset, and reading goes on after it.
+//! is reported with its offset, and reading continues after it.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub struct Damage {
     pub offset: u64,
     /// Bytes that were skipped; 0: the chunk is whole, but this version cannot use it.
     pub bytes: u64,
-    /// What is wrong there.
+    /// The damage there.
     pub problem: String,
 }
 
@@ -47,7 +47,8 @@ impl Reach {
     }
 }
 
-/// Calls `take` for every whole chunk, with its offset. What `take` refuses is damage too.
+/// Calls `take` for every whole chunk, with its offset. If `take` refuses a chunk, that is damage
+/// too.
 pub(crate) fn chunks(
     path: &Path,
     mut take: impl FnMut(u64, Chunk<'_>) -> Result<(), String>,
@@ -137,7 +138,7 @@ impl Window {
         Ok(())
     }
 
-    /// Goes on to the next whole sealed chunk. `false`: there is none. If the file is only cut off, the window has not moved;
+    /// Moves to the next whole sealed chunk. `false`: there is none. If the file is only cut off, the window has not moved;
     /// otherwise it is at the end of the file.
     fn seek(&mut self) -> std::io::Result<bool> {
         let mut from = 1;

@@ -1,6 +1,6 @@
 //! Which series move together with a reference series, and how much earlier or later: Pearson's coefficient at every lag of
-//! a range, over the moments at which both are known. Pure arithmetic on a grid. The work is bounded; what the bounds leave
-//! out is counted.
+//! a range, over the moments at which both are known. Pure arithmetic on a grid. The work is bounded; series beyond the
+//! bounds are counted.
 
 use std::cmp::Ordering;
 
@@ -101,7 +101,7 @@ fn best(one: &[f64], other: &[f64], lag: usize, pairs_min: usize) -> Option<Matc
     let lag = lag as i64;
     let mut best: Option<Match> = None;
     let mut at_once = None;
-    // The smallest lag first: of two equally good lags the nearer one wins.
+    // The smallest lag first: if two lags are equally good, the nearer one wins.
     let lags = (0..=lag).flat_map(|lag| if lag == 0 { vec![0] } else { vec![lag, -lag] });
     for lag in lags {
         let Some((coefficient, pairs)) = at_lag(one, other, lag, pairs_min) else { continue };

@@ -1,5 +1,5 @@
-//! Which rows of a lane a recording has, in whatever order they came, and what is missing: rows, by their numbers; and ticks
-//! at which the node made no row, by the times of the rows around them.
+//! Which rows of a lane a recording has, in any order of arrival, and what is missing: missing rows, by their numbers; and
+//! ticks without a row, by the times of the rows around them.
 
 use khz_model::{Nanos, Stamp};
 
@@ -89,7 +89,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// A row came; `false`: it is here already.
+    /// A row came; `false`: the row was already here.
     pub fn row(&mut self, number: u64, stamp: Stamp, period: Nanos) -> bool {
         let moment = Moment { stamp, period };
         let is_next = self.runs.get(self.present).is_some_and(|run| run.to == number);
@@ -238,9 +238,8 @@ fn is_silence(ticks: i64, period: Nanos) -> bool {
     u64::try_from(ticks).is_ok_and(|ticks| ticks > 0 && ticks.saturating_mul(period.0) >= SILENCE.0)
 }
 
-/// True if the time between two rows, with this many missing between them and these ticks without a row, has a silence. The ticks
-/// alone do not tell: the rows of a lane that is thinned come at any time between two ticks, so that one that is a little late falls
-/// into the next tick but one.
+/// True if the time between two rows is a silence. `rows` are missing between them, and `ticks` have no row. The ticks alone do not
+/// tell: the rows of a thinned lane come at any time between two ticks, so a slightly late row may skip a whole tick.
 fn is_silence_between(from: Moment, to: Moment, rows: u64, ticks: i64) -> bool {
     let period = from.period.max(to.period).0;
     let passed = to.stamp.boot.since(from.stamp.boot);
@@ -302,8 +301,8 @@ impl Span {
     }
 }
 
-/// What is missing between the epochs of one lane, given the span of each: which epoch begins after that, and where it is. At the ticks of
-/// rows that were reported lost the node made a row: these are none without a row.
+/// What is missing between the epochs of one lane, given the span of each: the epoch that begins after each gap, and the gap. For rows
+/// that were reported lost the node did make a row, so their ticks do not count as ticks without a row.
 pub(crate) fn between_epochs<T: Copy>(mut spans: Vec<(T, Span)>) -> Vec<(T, Gap)> {
     spans.sort_by_key(|(_, span)| span.first.real());
     let (mut gaps, mut last) = (Vec::<(T, Gap)>::new(), None::<(Stamp, u64)>);
@@ -336,7 +335,7 @@ impl Gap {
 }
 
 /// Ticks without a row after a node's last row, which was gathered this long before the recording's end; `None`: the next
-/// row may just be late. One row is not enough to tell, however long the period.
+/// row may only be late. A single missing row does not tell, however long the period.
 pub(crate) fn ticks_to_end(passed: Nanos, period: Nanos) -> Option<u64> {
     let ticks = passed.0.checked_div(period.0)?;
     (ticks >= 2 && is_silence(i64::try_from(ticks).unwrap_or(i64::MAX), period)).then_some(ticks)
@@ -370,7 +369,7 @@ mod tests {
     #[test]
     fn missing_rows_and_missed_ticks_are_counted_apart() {
         assert_eq!(coverage((5..100).map(|n| (n, n))).missing(), missing(0, 0, 0, 0));
-        // First ten rows are lost, then the node stands still for four seconds, then both.
+        // First ten rows are lost, then the node stops for four seconds, then both happen.
         let lost = (0..10).chain(20..30).map(|n| (n, n));
         assert_eq!(coverage(lost).missing(), missing(10, 1, 0, 0));
         let frozen = (0..10).map(|n| (n, n)).chain((10..20).map(|n| (n, n + 400)));
@@ -439,7 +438,8 @@ mod tests {
 
     #[test]
     fn whichever_row_of_a_number_comes_it_is_no_silence_but_a_node_that_stands_still_is_one() {
-        // One row of ten: of those with one number any may be here, wherever between two ticks the numbers begin.
+        // One row of ten: any of the rows that share a number may be here, wherever between two ticks the numbers
+        // begin.
         for begins in 0..10 {
             for (first, second) in (0..100).map(|n| (n / 10, n % 10)) {
                 let row = |number: u64, which: u64| (10 * (number + 5) + begins + which) * 100;
@@ -470,7 +470,8 @@ mod tests {
 
     #[test]
     fn rows_that_are_reported_lost_between_two_epochs_are_missing_rows_and_no_ticks_without_a_row() {
-        // Of the first epoch the last three rows are lost, of the second one the first two; between them the node was away for 100 ticks.
+        // The last three rows of the first epoch are lost, and the first two rows of the second one. Between the epochs, the node was
+        // away for 100 ticks.
         let mut first = coverage((0..10).map(|n| (n, n)));
         first.lost(10, 13);
         let mut second = coverage((2..10).map(|n| (n, n + 113)));

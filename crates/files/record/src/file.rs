@@ -1,5 +1,5 @@
-//! One file that grows by whole chunks: buffered, written at least once a second. When the disk is full it is cut back to its last whole
-//! chunk, and what has no room waits, a limited number of bytes of it.
+//! One file that grows by whole chunks: buffered, written at least once a second. When the disk is full, the file is cut back to its
+//! last whole chunk. Bytes without room wait, up to a limit.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,7 +12,8 @@ use crate::{RecordError, packing};
 
 /// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bytes that wait while the disk is full: then blocks have no room, but lanes and schemas do, since later blocks need them.
+/// Bytes that wait while the disk is full. Beyond this, blocks are dropped, but lanes and schemas are not, since later
+/// blocks need them.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// A chunk as it is written: a piece of a schema is packed where that makes it smaller.
@@ -43,12 +44,12 @@ pub fn is_being_written(path: &Path) -> bool {
 }
 
 impl TraceFile {
-    /// Begins a file. A file that is there already is replaced, unless another recorder writes it.
+    /// Begins a file. An existing file is replaced, unless another recorder writes it.
     pub fn create(path: &Path, note: &str) -> Result<Self, RecordError> {
         let failed = |source| RecordError::File { what: "create", path: path.to_owned(), source };
         // It is emptied only when nobody else writes it.
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        // What cannot be locked, such as a file on some network file systems, is written without a lock.
+        // A file that cannot be locked, such as on some network file systems, is written without a lock.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(RecordError::Busy { path: path.to_owned() });
         }
@@ -101,6 +102,7 @@ impl TraceFile {
 
     /// Writes the buffer to the file, where others can read it. After an error it is still in the buffer.
     pub fn flush(&mut self) -> Result<(), RecordError> {
+        self.still_has_bytes()?;
         let mut done = 0;
         while done < self.buffer.len() {
             match self.file.write(&self.buffer[done..]) {
@@ -117,13 +119,19 @@ impl TraceFile {
         self.still_has_name()
     }
 
+    /// If somebody has cut the file shorter, a write leaves a hole where the lost bytes were.
+    fn still_has_bytes(&self) -> Result<(), RecordError> {
+        let is_short = self.has_name && self.file.metadata().is_ok_and(|about| about.len() < self.written);
+        if is_short { Err(RecordError::Removed { path: self.path.clone() }) } else { Ok(()) }
+    }
+
     /// Rows that are written into a file without a name are lost when it is closed.
     fn still_has_name(&self) -> Result<(), RecordError> {
         let is_gone = self.has_name && self.file.metadata().is_ok_and(|about| about.nlink() == 0);
         if is_gone { Err(RecordError::Removed { path: self.path.clone() }) } else { Ok(()) }
     }
 
-    /// Of what was written, the file keeps the whole chunks; the others are in the buffer again.
+    /// The file keeps the whole chunks that were written; the other chunks go back into the buffer.
     fn cut_back(&mut self, done: usize, source: io::Error) -> RecordError {
         let chunks = self.ends.partition_point(|&end| end <= done);
         let whole = chunks.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -145,15 +153,21 @@ impl TraceFile {
         }
     }
 
-    /// Ends the file: everything is on the disk.
-    pub fn close(mut self) -> Result<u64, RecordError> {
+    /// Writes the buffer, and waits until it is on the disk. After [`RecordError::Full`], call it again later; after another
+    /// error, the content of the file is unknown.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
         self.flush()?;
         match self.file.sync_all() {
-            Ok(()) => Ok(self.written),
+            Ok(()) => Ok(()),
             // A pipe has nothing to sync.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(self.written),
-            Err(source) => Err(RecordError::Full { path: self.path, kept: self.written, source }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            Err(source) => Err(RecordError::File { what: "sync", path: self.path.clone(), source }),
         }
+    }
+
+    /// Ends the file: everything is on the disk.
+    pub fn close(mut self) -> Result<u64, RecordError> {
+        self.sync().map(|()| self.written)
     }
 }
 
@@ -179,6 +193,21 @@ mod tests {
         TraceFile::create(&path, "{}").unwrap().close().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(!is_being_written(&path), "there is none");
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_cut_shorter_is_noticed_and_gets_no_hole() {
+        let path = path("short");
+        let mut file = TraceFile::create(&path, "{}").unwrap();
+        let begun = std::fs::metadata(&path).unwrap().len();
+        for left in [begun - 1, 0] {
+            File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+            file.put(&Sealed::Note("{}")).unwrap();
+            assert!(matches!(file.flush(), Err(RecordError::Removed { .. })), "{left}");
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), left);
+        }
+        assert!(matches!(file.close(), Err(RecordError::Removed { .. })));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

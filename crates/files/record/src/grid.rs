@@ -98,7 +98,8 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Chooses the series and their places. Those that `first` selects come first, so that the limits leave out others.
+    /// Chooses the series and their places. Series that `first` selects come first, so that the limits cut other
+    /// series.
     fn choose(
         &mut self,
         survey: &Survey,

@@ -1,5 +1,5 @@
-//! Recordings in files: written as blocks come, rotated, and read as far as they are whole; their series on one grid of
-//! time, and which of them move together. It fetches no rows and draws nothing.
+//! Recordings in files: it writes them as blocks come, rotates them, and reads them as far as they are whole. It also
+//! puts their series on one grid of time, and finds series that move together. It fetches no rows and draws nothing.
 //!
 //! Begin with [`Recorder`], which writes, and [`Recording`], which reads. [`Survey`] says what a recording holds, [`Grid`]
 //! puts its series on one grid, [`correlate()`] compares them.
@@ -8,6 +8,7 @@
 
 mod block;
 mod chunks;
+mod clocks;
 mod correlate;
 mod coverage;
 mod file;
@@ -24,8 +25,9 @@ mod survey;
 
 use std::path::PathBuf;
 
-pub use block::{close, rows};
+pub use block::{close, rows, with_header};
 pub use chunks::{Damage, Reach};
+pub use clocks::ClockSet;
 pub use correlate::{Limits, Match, Skipped, With, correlate};
 pub use coverage::{Gap, Missing};
 pub use file::is_being_written;
@@ -33,7 +35,7 @@ pub use grid::{Grid, GridLimits, GridSeries};
 pub use growth::{Growth, Measure};
 pub use jitter::Jitter;
 pub use recorder::{Counts, Recorder, Rotation};
-pub use recording::{Event, Lane, Recording};
+pub use recording::{Block, Event, Lane, Recording};
 pub use survey::{LaneSurvey, Survey};
 
 /// What went wrong with a file.
@@ -49,7 +51,7 @@ pub enum RecordError {
         /// Why not.
         source: std::io::Error,
     },
-    /// No more can be written; what was written before is whole.
+    /// No more bytes can be written; the bytes before are whole.
     #[error("{path}: {source}; its first {kept} bytes are whole and stay")]
     Full {
         /// The file.
@@ -69,7 +71,7 @@ pub enum RecordError {
     },
     /// It has lost its name while it was written.
     #[error(
-        "somebody has removed or replaced {path} while it was recorded: what was recorded is lost; record again"
+        "somebody has removed or replaced {path}, or cut it shorter, while it was recorded: what was recorded is lost; record again"
     )]
     Removed {
         /// The file.

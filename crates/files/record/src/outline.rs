@@ -1,4 +1,4 @@
-//! Which rows of each lane a recording has, by the headers of its blocks alone: read before the first row, so that rows can be given
+//! Which rows of each lane a recording has, and which clocks were set, by the headers of its blocks alone: read before the first row, so that rows can be given
 //! out in their order whatever order their blocks came in. Rows are not decoded.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,6 +9,7 @@ use khz_block::trace::Sealed;
 
 use crate::RecordError;
 use crate::chunks::chunks;
+use crate::clocks::Clocks;
 use crate::numbering::{Lane, Numbering};
 use crate::recording::header_of;
 
@@ -73,12 +74,15 @@ impl Rows {
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     lanes: HashMap<Lane, Rows>,
+    /// The clocks of its nodes.
+    pub clocks: Clocks,
 }
 
 impl Outline {
     /// Reads the headers of a recording. The reader of the rows reports what is damaged.
     pub fn of(paths: &[PathBuf]) -> Result<Self, RecordError> {
         let (mut numbering, mut rows, mut count) = (Numbering::default(), Vec::<Rows>::new(), 0);
+        let mut clocks = Clocks::default();
         for path in paths {
             numbering.begin_file(path);
             chunks(path, |_, chunk| {
@@ -92,6 +96,7 @@ impl Outline {
                     _ => return Ok(()),
                 };
                 let header = header_of(bytes)?;
+                clocks.note(&numbering.at(place).node, place, &header);
                 let count_of = header.closed.map_or(0, |(rows, ..)| u64::from(rows));
                 if rows.len() <= place {
                     rows.resize_with(place + 1, Rows::default);
@@ -103,7 +108,8 @@ impl Outline {
                 Ok(())
             })?;
         }
-        Ok(Outline { lanes: numbering.into_lanes().into_iter().zip(rows).collect() })
+        clocks.keep_set();
+        Ok(Outline { lanes: numbering.into_lanes().into_iter().zip(rows).collect(), clocks })
     }
 
     /// Takes out the rows of a lane.

@@ -14,7 +14,7 @@ use crate::coverage::{Coverage, Missing, between_epochs, ticks_to_end};
 use crate::file::TraceFile;
 use crate::jitter::Jitter;
 
-/// How long what came stays in the buffer before others can read it in the file.
+/// Bytes stay in the buffer for this long before others can read them in the file.
 const FLUSH_PERIOD: Nanos = Nanos::SECOND;
 /// Ranges of lost rows of a lane that are remembered, so that nobody waits for them; all rows are counted.
 const LOST_MAX: usize = 4_096;
@@ -51,7 +51,8 @@ pub struct Counts {
     pub bytes: u64,
     /// Files.
     pub files: u64,
-    /// What is missing, of all lanes together; between two epochs of a lane, by the clock.
+    /// The missing rows and ticks of all lanes together; between two epochs of a lane, they are
+    /// computed by the clock.
     pub missing: Missing,
     /// Rows that came twice; each is in the file once.
     pub repeated: u64,
@@ -110,6 +111,8 @@ pub struct Recorder {
     /// When the recording began and ended, by our clock since boot.
     begin: Option<Nanos>,
     end: Option<Nanos>,
+    /// It has its last note.
+    is_ended: bool,
 }
 
 impl Recorder {
@@ -131,10 +134,11 @@ impl Recorder {
             counts: Counts { files: 1, ..Counts::default() },
             begin: None,
             end: None,
+            is_ended: false,
         })
     }
 
-    /// Removes what was written: there is nothing to record after all.
+    /// Removes the written files: there is nothing to record.
     pub fn discard(self) {
         for (path, _) in &self.complete {
             let _ = std::fs::remove_file(path);
@@ -142,8 +146,8 @@ impl Recorder {
         self.file.discard();
     }
 
-    /// A lane whose schemas and blocks may come from here on. With a period of 0 its rows come at any time, as those of a channel:
-    /// then no tick is without a row, and silence says nothing.
+    /// A lane whose schemas and blocks may come from here on. With a period of 0 its rows come at any time, as in a channel: then
+    /// ticks are not checked, and silence means nothing.
     pub fn lane(&mut self, head: &LaneHead<'_>) -> Result<(), RecordError> {
         let LaneHead { lane, node, name, epoch, period } = *head;
         let is_same = |known: &Lane| known.node == node && known.name == name;
@@ -288,20 +292,22 @@ impl Recorder {
         self.end = Some(end);
     }
 
-    /// The nodes of which no row was heard of up to the end: how long each was silent by then.
+    /// The nodes that were silent at the end, by the rows that were heard: how long each node was
+    /// silent by then.
     pub fn unheard(&self) -> BTreeMap<&str, Nanos> {
         let silences = self.silences_at_end(|lane| lane.heard).into_iter();
         silences.map(|(node, tail)| (node, tail.passed)).collect()
     }
 
-    /// The nodes that have no row in the recording up to its end: how long each was silent by then.
+    /// The nodes that were silent at the end, by the rows in the recording: how long each node was
+    /// silent by then.
     pub fn silent_at_end(&self) -> BTreeMap<&str, Nanos> {
         let silences = self.silences_at_end(Lane::last_row).into_iter();
         silences.map(|(node, tail)| (node, tail.passed)).collect()
     }
 
-    /// The silence of each node up to the end. `last_row` gives the newest row of a lane and its period. Nodes of which no
-    /// row came while it was made are left out: nobody knows their clocks.
+    /// The silence of each node up to the end. `last_row` gives the newest row of a lane and its period. Nodes without a
+    /// row that came when it was gathered are left out: nobody knows their clocks.
     fn silences_at_end(&self, last_row: impl Fn(&Lane) -> Option<(Nanos, Nanos)>) -> BTreeMap<&str, Tail> {
         let Some(end) = self.end else { return BTreeMap::new() };
         let mut newest: BTreeMap<&str, (i128, Nanos, u64)> = BTreeMap::new();
@@ -333,7 +339,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes what is there. A series goes on in its next file if somebody has removed the present one.
+    /// Writes the buffer. If somebody has removed the present file of a series, writing continues in
+    /// the next file.
     fn flush(&mut self, now: Nanos) -> Result<(), RecordError> {
         match self.file.flush() {
             Ok(()) => self.report_unwritten(),
@@ -345,7 +352,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the file and begins the next one. If the disk is full, the present file goes on.
+    /// Ends the file and begins the next one. If the disk is full, the present file continues.
     fn rotate(&mut self, now: Nanos) -> Result<(), RecordError> {
         self.file.flush()?;
         let before = self.begin_next(now)?;
@@ -407,7 +414,7 @@ impl Recorder {
         })
     }
 
-    /// What is missing of each node, by name; nodes of which nothing is missing are left out.
+    /// The missing rows and ticks of each node, by name; nodes that lack nothing are left out.
     pub fn missing_by_node(&self) -> Vec<(String, Missing)> {
         let mut nodes: BTreeMap<&str, Missing> = BTreeMap::new();
         let mut spans: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
@@ -427,7 +434,7 @@ impl Recorder {
         lacking.map(|(node, missing)| (node.to_owned(), missing)).collect()
     }
 
-    /// How many rows of each node are missing that may still come: they were not reported lost. `began` has the first row of
+    /// How many missing rows of each node may still come, because they were not reported lost. `began` has the first row of
     /// each block that is under way, by the number of its lane.
     pub fn awaited(&self, began: &HashMap<u32, u64>) -> BTreeMap<&str, u64> {
         let mut awaited: BTreeMap<&str, u64> = BTreeMap::new();
@@ -457,17 +464,34 @@ impl Recorder {
         };
         let mut all: Vec<_> = self.lanes.iter().flat_map(holes).collect();
         all.sort_unstable();
-        all.into_iter().try_for_each(|(lane, from, to)| self.file.put(&Sealed::Lost { lane, from, to }))
+        let mut reported = Ok(());
+        for (lane, from, to) in all {
+            reported = self.file.put(&Sealed::Lost { lane, from, to }).and(reported);
+        }
+        reported
     }
 
-    /// Ends the recording with a last note.
+    /// Writes the buffer, and waits until it is on the disk. After [`RecordError::Full`], call it again later: bytes without room wait.
+    /// After another error, the content of the file is unknown.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
+        self.file.sync()
+    }
+
+    /// Ends the recording with a last note. After [`RecordError::Full`] it can be tried again: the first note counts.
+    pub fn end(&mut self, note: &str) -> Result<Counts, RecordError> {
+        if !std::mem::replace(&mut self.is_ended, true) {
+            // A chunk that has no room waits, so the others must follow it.
+            let holes = self.report_holes();
+            let noted = self.file.put(&Sealed::Note(note));
+            holes.and(noted)?;
+        }
+        self.file.sync()?;
+        Ok(self.counts())
+    }
+
+    /// The same, once.
     pub fn finish(mut self, note: &str) -> Result<Counts, RecordError> {
-        self.report_holes()?;
-        self.file.put(&Sealed::Note(note))?;
-        let mut counts = self.counts();
-        let complete: u64 = self.complete.iter().map(|(_, bytes)| bytes).sum();
-        counts.bytes = complete + self.file.close()?;
-        Ok(counts)
+        self.end(note)
     }
 }
 
@@ -524,7 +548,7 @@ impl Lane {
         }
     }
 
-    /// The schema of this generation was needed just now: it is the last that makes room for others.
+    /// The schema of this generation was needed just now: it is the last one to be dropped.
     fn needs_schema(&mut self, generation: u32) {
         if let Some(at) = self.schemas.iter().position(|(known, _)| *known == generation) {
             self.schemas[at..].rotate_left(1);

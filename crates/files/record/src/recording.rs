@@ -10,10 +10,11 @@ use khz_block::{Decoder, HEADER_BYTES, Header, SchemaDecoder};
 use khz_model::{Nanos, Series};
 
 use crate::chunks::{Reach, chunks};
+use crate::clocks::ClockSet;
 use crate::numbering::{Numbering, ONLY};
 use crate::outline::Outline;
 use crate::reorder::{ReorderBuffer, Waiting};
-use crate::{RecordError, packing, rows};
+use crate::{RecordError, packing, rows, with_header};
 
 pub use crate::numbering::Lane;
 
@@ -21,7 +22,7 @@ pub use crate::numbering::Lane;
 pub enum Event<'a> {
     /// A lane begins: its number, the lane, its period.
     Lane(usize, &'a Lane, Nanos),
-    /// The series of a lane's slots from here on: a new generation, or more slots. The same `Arc` until they change.
+    /// The series of a lane's slots from now on: a new generation, or more slots. The same `Arc` until they change.
     Columns(usize, Arc<Vec<Series>>),
     /// A block, with its rows.
     Block(Block<'a>),
@@ -29,6 +30,8 @@ pub enum Event<'a> {
     Lost(usize, u64, u64),
     /// A note of the recorder: a JSON object.
     Note(&'a str),
+    /// Somebody set a node's clock. All rows have the times of the clock as it was set last.
+    ClockSet(&'a ClockSet),
 }
 
 /// A block of a recording.
@@ -70,6 +73,7 @@ impl Recording {
     /// Reads everything once. Returns how far each file could be read.
     pub fn read(&self, mut take: impl FnMut(Event<'_>)) -> Result<Vec<(PathBuf, Reach)>, RecordError> {
         let mut lanes = Lanes { outline: Outline::of(&self.paths)?, ..Lanes::default() };
+        lanes.outline.clocks.set().iter().for_each(|set| take(Event::ClockSet(set)));
         let mut reached = Vec::new();
         for path in &self.paths {
             lanes.begin_file(path);
@@ -223,7 +227,14 @@ impl Lanes {
             self.given.insert(place, columns);
         }
         let mut problem = None;
-        take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem }));
+        let node = &self.numbering.at(place).node;
+        match self.outline.clocks.corrected(node, &header) {
+            None => take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem })),
+            Some(header) => {
+                let bytes = &with_header(bytes, &header);
+                take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem }));
+            }
+        }
         problem.map_or(Ok(()), Err)
     }
 }

@@ -7,6 +7,7 @@ use khz_model::{Nanos, Pattern, Series, Stamp};
 
 use crate::RecordError;
 use crate::chunks::Reach;
+use crate::clocks::ClockSet;
 use crate::coverage::{Coverage, Gap, Missing, between_epochs};
 use crate::recording::{Event, Lane, Recording};
 
@@ -37,6 +38,8 @@ pub struct LaneSurvey {
 pub struct Survey {
     /// The lanes, in order of appearance.
     pub lanes: Vec<LaneSurvey>,
+    /// The clocks that were set while it was recorded, as they were before.
+    pub clocks: Vec<ClockSet>,
     /// The recorder's notes: JSON objects.
     pub notes: Vec<String>,
     /// How far each file could be read.
@@ -85,6 +88,7 @@ impl Survey {
                 let period = lane.period;
                 block.rows(|number, row| lane.row(number, row.stamp(), period, slots));
             }
+            Event::ClockSet(set) => self.clocks.push(set.clone()),
             Event::Lost(place, from, to) => self.lanes[place].coverage.lost(from, to),
             Event::Note(note) => {
                 if self.notes.len() < NOTES_MAX {
@@ -160,10 +164,10 @@ impl LaneSurvey {
         self.rows += 1;
         self.values += slots;
         self.coverage.row(number, stamp, period);
-        if self.first.is_none_or(|first| stamp.boot < first.boot) {
+        if self.first.is_none_or(|first| stamp.real() < first.real()) {
             self.first = Some(stamp);
         }
-        if self.last.is_none_or(|last| stamp.boot > last.boot) {
+        if self.last.is_none_or(|last| stamp.real() > last.real()) {
             self.last = Some(stamp);
         }
     }

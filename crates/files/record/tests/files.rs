@@ -727,3 +727,67 @@ fn a_series_goes_on_in_its_next_file_when_somebody_removes_the_present_one() {
     recorder.finish("{}").unwrap();
     assert_eq!(rows_of(&[path]), (ROWS_A_BLOCK, Vec::new()), "the next file has all that its rows need");
 }
+
+#[test]
+fn all_rows_of_a_node_whose_clock_was_set_are_read_in_their_order_by_the_clock_as_it_was_set_last() {
+    let hour = 3_600_000_000_000;
+    // By how much the clock was set before the blocks from this one on.
+    for settings in [
+        vec![(3, -hour)],
+        vec![(3, hour)],
+        vec![(3, hour), (7, 0)],
+        vec![(2, -hour), (5, 2 * hour), (9, 5_000)],
+    ] {
+        let folder = Folder::new();
+        let path = folder.file("run.khzt");
+        let mut recorder = begin(&path, Rotation::default(), 2);
+        let set_by =
+            |number| settings.iter().rev().find(|(from, _)| *from <= number).map_or(0, |(_, by)| *by);
+        for number in 0..10u64 {
+            for node in 0..2u32 {
+                let mut bytes = block(node.into(), number * ROWS_A_BLOCK);
+                let mut header = Header::from_bytes(bytes.first_chunk().unwrap(), 0).unwrap();
+                // Late enough that a clock which is set back shows a time after 1970.
+                header.stamp.real_offset += 10 * hour + if node == 1 { set_by(number) } else { 0 };
+                bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+                recorder.block(node + 1, &bytes).unwrap();
+            }
+        }
+        assert_eq!(recorder.finish("{}").unwrap().missing, Missing::default());
+        let (recording, mut rows) = (Recording::of(&[path]), [Vec::new(), Vec::new()]);
+        let take = |event: Event<'_>| {
+            if let Event::Block(block) = event {
+                let lane = block.lane;
+                block.rows(|number, row| rows[lane].push((number, row.stamp().real())));
+            }
+        };
+        recording.read(take).unwrap();
+        let end = settings.last().unwrap().1;
+        for (rows, set_by) in rows.iter().zip([0, end]) {
+            let time = |number: u64| {
+                Nanos((6_000_000_000 + number * PERIOD).wrapping_add_signed(10 * hour + set_by))
+            };
+            let expected: Vec<_> = (0..10 * ROWS_A_BLOCK).map(|number| (number, time(number))).collect();
+            // A clock that was adjusted by a little keeps what it showed.
+            assert!(
+                rows.iter()
+                    .zip(&expected)
+                    .all(|(one, other)| one.0 == other.0 && one.1.0.abs_diff(other.1.0) <= 5_000)
+            );
+            assert_eq!(rows.len(), expected.len());
+        }
+        let survey = Survey::of(&recording).unwrap();
+        let (first, last) = survey.span().unwrap();
+        assert!(rows.iter().flatten().all(|(_, time)| first <= *time && *time <= last));
+        assert_eq!(
+            survey.lanes.iter().map(|lane| lane.missing()).collect::<Vec<_>>(),
+            [Missing::default(); 2]
+        );
+        // What it was adjusted to counts as what it was.
+        let end = if end == 5_000 { 0 } else { end };
+        let wrong = survey.clocks.iter().map(|set| (&*set.node, set.ahead));
+        let mut expected: Vec<i64> = [0].into_iter().chain(settings.iter().map(|(_, by)| *by)).collect();
+        expected.retain(|by| by.abs_diff(end) > 5_000);
+        assert_eq!(wrong.collect::<Vec<_>>(), expected.iter().map(|by| ("n1", by - end)).collect::<Vec<_>>());
+    }
+}

@@ -12,7 +12,7 @@ use parser::Parser;
 /// Words of one time; a longer text is not a time.
 const TEXT_MAX: usize = 1000;
 
-/// What a time is counted from.
+/// The moment from which a time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     Now,

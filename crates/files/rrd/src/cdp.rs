@@ -151,7 +151,7 @@ impl Row {
     }
 }
 
-/// What the next open row starts with after `left` points of it.
+/// The start value of the next open row after `left` points of it.
 fn carried(function: Function, point: f64, left: u64) -> f64 {
     if left == 0 || point.is_nan() {
         return match function {

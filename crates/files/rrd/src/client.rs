@@ -203,7 +203,7 @@ pub fn whole(file: &str) -> String {
     whole.map_or_else(|_| file.into(), text::name)
 }
 
-/// What the lines of a FETCH say.
+/// Parses the lines of a FETCH.
 fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
     let value = |key: &str| lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
     let names: Vec<String> = value("DSName")?.split(' ').map(str::to_string).collect();

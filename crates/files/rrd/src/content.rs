@@ -20,7 +20,7 @@ pub struct SourceState {
     pub source: DataSource,
     /// Its last reading as text.
     pub last: Vec<u8>,
-    /// What its open point has accumulated.
+    /// The accumulated value of its open point.
     pub value: f64,
     /// Unknown seconds of the open point.
     pub unknown: u64,
@@ -56,7 +56,7 @@ impl Content {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// What the system says, or a file too large to hold.
+    /// The system's error, or a file too large to hold.
     pub fn read(rrd: &Rrd) -> Result<Self> {
         let header = &rrd.header;
         if header.file_len() > VALUES_MAX {

@@ -126,8 +126,7 @@ fn name_index(disk: &Disk) -> NameIndex {
     }
 }
 
-/// Adds what one file's layout says: the pages of its header, and one for each archive an ordinary update
-/// writes to.
+/// Adds the facts of one file's layout: the pages of its header, and one page for each archive that an ordinary update writes to.
 fn sample(facts: &mut Facts, rrd: &Rrd) {
     let header = &rrd.header;
     let page = facts.page.max(1);

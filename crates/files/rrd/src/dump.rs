@@ -14,7 +14,7 @@ use crate::number::scaled_text as number_text;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 use crate::text;
 
-/// What comes before the root element.
+/// The text before the root element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prologue {
     /// XML declaration and document type.

@@ -25,8 +25,8 @@ pub struct Fetched {
     pub values: Vec<f64>,
 }
 
-/// The archive of `function` that fits best: among those that reach back to `start` the one nearest to
-/// `resolution`, else the one that covers most. Archives with one point a row serve every plain function.
+/// The best archive of `function`: among those that reach back to `start`, the one nearest to `resolution`; if there is none, the
+/// one that covers most. An archive with one point per row serves every plain function.
 pub fn choose(header: &Header, function: Function, start: i64, end: i64, resolution: u64) -> Option<usize> {
     let mut full: Option<(u64, usize)> = None;
     let mut part: Option<(i64, u64, usize)> = None;

@@ -60,7 +60,7 @@ impl Rrd {
     /// readahead would bring all of them.
     ///
     /// # Errors
-    /// What the system says, a file that is no `.rrd` file, or one that somebody has locked.
+    /// The system's error, a file that is no `.rrd` file, or a file that another process has locked.
     pub fn open(path: &Path, access: Access) -> Result<Self> {
         let write = access != Access::Read;
         let file = OpenOptions::new()
@@ -308,7 +308,7 @@ impl Values for OldValues<'_> {
 /// gets its name when it is whole.
 ///
 /// # Errors
-/// What the system says; no file is left then.
+/// The system's error; then no file is left.
 pub fn create(
     path: &Path,
     header: &Header,

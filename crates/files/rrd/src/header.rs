@@ -14,7 +14,7 @@ use crate::text;
 /// Microseconds a second.
 pub const MICROS: i64 = 1_000_000;
 
-/// What only `create` and `tune` change.
+/// The part that only `create` and `tune` change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// Format version, 1 to 5.
@@ -287,8 +287,7 @@ impl Header {
         layout::put_text(&mut self.bytes, self.layout.pdp(ds), LAST_DS, text);
     }
 
-    /// Makes the last reading of source `ds` unknown, in as many bytes as rrdtool writes for it: what comes after them
-    /// stays.
+    /// Makes the last reading of source `ds` unknown, in as many bytes as rrdtool writes. The bytes after them stay.
     pub fn forget_last_reading(&mut self, ds: usize) {
         layout::put_text(&mut self.bytes, self.layout.pdp(ds), b"UNKN".len() + 1, b"UNKN");
     }
@@ -303,7 +302,7 @@ impl Header {
         layout::put_u64(&mut self.bytes, self.layout.pdp(ds) + 32, seconds);
     }
 
-    /// What the open primary point of source `ds` has accumulated.
+    /// The accumulated value of the open primary point of source `ds`.
     pub fn point_value(&self, ds: usize) -> f64 {
         layout::f64_at(&self.bytes, self.layout.pdp(ds) + 40)
     }

@@ -1,8 +1,8 @@
 //! Holt-Winters forecasting: HWPREDICT, MHWPREDICT, SEASONAL, DEVSEASONAL, DEVPREDICT and FAILURES.
 //!
-//! Each of these archives takes one row per primary point. A seasonal archive keeps two coefficients in its
-//! state: that of the slot ahead and that of the slot just passed. Archives are worked through in file order,
-//! so an archive that reads another must know whether that one has already moved on.
+//! Each of these archives takes one row per primary point. A seasonal archive keeps two coefficients in its state: for the slot
+//! ahead, and for the slot just passed. Archives are processed in file order, so an archive that reads another one must know
+//! whether that one has already moved on.
 
 mod links;
 mod smoothing;

@@ -1,8 +1,8 @@
 //! Files of other machines: recognises 32-bit and big-endian layouts and reads them into [`Content`].
 //!
-//! The structs are the C compiler's, so sizes and gaps differ: 4- or 8-byte `long`, 4- or 8-byte `time_t`,
-//! doubles aligned to 4 bytes (i386) or 8 (others). The float cookie shows the byte order, its place the
-//! alignment. Of the layouts that remain, the one that gives exactly the file's length is the right one.
+//! The structs are the C compiler's, so sizes and gaps differ: 4- or 8-byte `long`, 4- or 8-byte `time_t`, doubles aligned to 4
+//! bytes (i386) or 8 (others). The float cookie shows the byte order, its place the alignment. Among the remaining layouts, the
+//! right one gives exactly the file's length.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub struct Machine {
     pub long: usize,
     /// Bytes of a `time_t`.
     pub time: usize,
-    /// What a double (and a 64-bit integer) is aligned to inside structs.
+    /// The alignment of a double (and of a 64-bit integer) inside structs.
     pub align: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What `rrdtool info` shows of a header: keys and typed values. Formats; reads nothing.
+//! The output of `rrdtool info` for a header: keys and typed values. Formats; reads nothing.
 
 use std::fmt;
 

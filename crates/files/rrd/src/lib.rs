@@ -10,8 +10,8 @@
 //! | [`page_cache`], [`doctor`], [`machine`] | what the kernel keeps of files in memory, and what slows them down |
 //!
 //! Everything but [`mod@file`], [`page_cache`], [`doctor`], [`machine`], [`client`] and [`cli`] is pure: bytes and clock come in as
-//! arguments. Results equal those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9). Where rrdtool is known
-//! to be wrong, the module says what is done instead.
+//! arguments. Results equal those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9). Where rrdtool is known to be
+//! wrong, the module documents its own behaviour.
 
 #![deny(unsafe_code)]
 

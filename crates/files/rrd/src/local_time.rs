@@ -76,7 +76,7 @@ fn moment(mut tm: libc::tm) -> Option<i64> {
     (seconds != -1).then_some(seconds)
 }
 
-/// What the C library has for the fields of a time.
+/// The C library's functions for the fields of a time.
 type FieldsOf = unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm;
 
 fn broken_down(fields_of: FieldsOf, seconds: i64) -> Option<libc::tm> {

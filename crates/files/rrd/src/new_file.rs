@@ -59,7 +59,7 @@ impl<'a> NewFile<'a> {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// What the system says; with no `overwrite`, that there is another one of that name.
+    /// The system's error; without `overwrite`, also an existing file of that name.
     pub(crate) fn finish(mut self, overwrite: bool) -> Result<()> {
         if self.temporary.is_none() {
             match link(&self.file, self.path) {

@@ -31,7 +31,7 @@ const DEPTH_MAX: usize = 64;
 /// Bytes mapped at once to ask about their pages.
 const WINDOW: u64 = 1 << 30;
 
-/// What the page cache holds of one file.
+/// The pages of one file in the page cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Residency {
     /// The file.
@@ -46,7 +46,7 @@ pub struct Residency {
     pub dirty: Option<u64>,
 }
 
-/// What the kernel says of a file's pages.
+/// The kernel's answer about a file's pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resident {
     /// A flag per page.
@@ -90,7 +90,7 @@ impl Residency {
 /// Which pages of `path` are resident. Asking brings none in.
 ///
 /// # Errors
-/// What the system says; it is not an ordinary file; the kernel does not answer this process.
+/// The system's error; it is not an ordinary file; the kernel does not answer this process.
 pub fn residency(path: &Path) -> Result<Residency> {
     let (file, metadata) = open(path)?;
     let size = metadata.len();
@@ -166,7 +166,7 @@ fn window(file: &File, offset: u64, length: u64, page: u64, resident: &mut Vec<b
 pub struct Counts {
     /// Pages resident.
     pub cached: u64,
-    /// Of these, changed and not yet written.
+    /// Cached pages that are changed and not yet written.
     pub dirty: u64,
     /// Being written.
     pub writeback: u64,
@@ -197,7 +197,7 @@ pub fn cachestat_of(file: &File, offset: u64, length: u64) -> Option<Counts> {
 /// Writes a file's changed pages back, then drops all its pages.
 ///
 /// # Errors
-/// What the system says; not an ordinary file.
+/// The system's error; not an ordinary file.
 pub fn drop_pages(path: &Path) -> Result<()> {
     let (file, _) = open(path)?;
     // Pages that are not on disk yet would stay.

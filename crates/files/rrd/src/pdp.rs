@@ -203,9 +203,9 @@ pub fn accumulate(header: &mut Header, new: &[f64], interval: f64) {
     }
 }
 
-/// Closes the open point of every source over the steps of `span`, of which the seconds before the boundary belong to
-/// the new reading, and starts the next with those after it; `points` gets the closed points. `Err` is rrdtool's
-/// message without the file name.
+/// Closes the open point of every source over the steps of `span`, and starts the next one. The seconds before the boundary count
+/// for the closed point, those after it for the next one. `points` gets the closed points. `Err` is rrdtool's message without the
+/// file name.
 pub fn close(
     header: &mut Header,
     new: &[f64],
@@ -229,7 +229,7 @@ pub fn close(
                 false => closed(header.point_value(ds), unknown, known.then_some(rate), span.before, seconds),
             };
         }
-        // What is left of the reading goes to the next point.
+        // The rest of the reading goes to the next point.
         header.set_unknown_seconds(ds, if known { 0 } else { number::as_unsigned_long(span.after.floor()) });
         header.set_point_value(ds, if known { rate * span.after } else { UNKNOWN });
     }

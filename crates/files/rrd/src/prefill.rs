@@ -27,10 +27,10 @@ use crate::rra::Archive;
 use past::{History, Past};
 use target::Target;
 
-/// Where a source's history is to come from: another name, and one of the files (from 0).
+/// The origin of a source's history: another name, and one of the files (from 0).
 pub type Mapping = Option<(String, Option<usize>)>;
 
-/// What all archives of a file share.
+/// The values that all archives of a file share.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     /// Seconds per point.
@@ -82,7 +82,7 @@ pub fn archive_from_others(content: &mut Content, rra: usize) {
     content.archives.insert(rra, state);
 }
 
-/// What the files know of the source, in their order.
+/// The histories of the source in the files, in their order.
 fn history<'a>(
     source: &DataSource,
     mapping: Option<&(String, Option<usize>)>,

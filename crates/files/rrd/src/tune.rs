@@ -39,10 +39,10 @@ pub const OPTIONS: &[(&str, char, bool)] = &[
     ("daemon", 'D', true),
 ];
 
-/// What options change beside the definition, by the numbers of sources.
+/// The changes by options beside the definition, by the numbers of sources.
 #[derive(Debug, Default)]
 struct Changes {
-    /// What the forecasts have learnt of these is forgotten.
+    /// The sources whose learnt forecasts are reset.
     resets: Vec<usize>,
     /// These have, or had in between, another type.
     retyped: Vec<usize>,

@@ -14,7 +14,7 @@ use crate::pdp::{self, Span};
 use crate::rra::Archive;
 use crate::sample::{self, Stamp, Template};
 
-/// What a failing call leaves.
+/// The state after a failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The file as it was before the call.
@@ -45,7 +45,7 @@ pub trait Values {
     /// Reads `values.len()` doubles at byte `offset`.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     fn read(&self, offset: u64, values: &mut [f64]) -> Result<()>;
 }
 
@@ -164,7 +164,7 @@ pub struct Applied {
 pub struct Failed {
     /// Why.
     pub error: Error,
-    /// What is to be written all the same, where [`Failure::KeepsWhatWasDone`] asks for it.
+    /// The part to write in spite of the error, if [`Failure::KeepsWhatWasDone`] asks for it.
     pub applied: Option<Applied>,
 }
 

@@ -104,7 +104,7 @@ impl Base {
     /// Opens the file called `whole`.
     ///
     /// # Errors
-    /// What the system says, or that the file lies outside.
+    /// The system's error, or that the file lies outside.
     pub fn open(&self, whole: &str, write: bool) -> Result<File> {
         let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
         // Opening a pipe must not wait for its other end.
@@ -128,8 +128,8 @@ impl Base {
         }
     }
 
-    /// Opens a file whose name has absolute symbolic links. With `BENEATH` the kernel does not follow those, so they are
-    /// resolved here, and then the kernel follows no link at all: one made since then is an error.
+    /// Opens a file whose name has absolute symbolic links. With `BENEATH`, the kernel does not follow absolute links, so they are
+    /// resolved here. Then the kernel follows no link at all, so a link that was made in between is an error.
     fn resolve_links(&self, root: &OwnedFd, whole: &str, flags: OFlags) -> Result<OwnedFd> {
         let failed = |error: std::io::Error| Error::io("opening", whole, error);
         let real = text::name(text::path(whole).canonicalize().map_err(failed)?);
@@ -159,10 +159,10 @@ impl Base {
     /// Makes the directories that `whole` lies in.
     ///
     /// # Errors
-    /// What the system says, or that they lie outside.
+    /// The system's error, or that they lie outside.
     pub fn make_parents(&self, whole: &str) -> Result<()> {
         let mut at = self.directory.len() + 1;
-        // One by one, each below the one before: a link among them cannot lead elsewhere.
+        // Each directory is opened below the previous one, so a link among them cannot lead elsewhere.
         while let Some(length) = whole.get(at..).and_then(|rest| rest.find('/')) {
             let directory = &whole[..at + length];
             let parent = self.parent(directory)?;

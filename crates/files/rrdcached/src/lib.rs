@@ -40,7 +40,7 @@ pub const COMMAND: khz_rrd::cli::Command = khz_rrd::cli::Command {
 /// The command `rrdcached` with its arguments; returns when the daemon has ended.
 ///
 /// # Errors
-/// What is wrong with the arguments, or why the daemon could not start.
+/// An error in the arguments, or the reason why the daemon could not start.
 pub fn run(arguments: &[String]) -> khz_rrd::Result<()> {
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
         print!("{}", options::USAGE);

@@ -141,7 +141,7 @@ impl Parsed {
         }
     }
 
-    /// A word of letters without its dash, the last of which may have its value after it.
+    /// Reads a word of letters without its dash. The value of the last letter may follow it.
     fn letters<'a>(&mut self, word: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<()> {
         let mut letters = word.chars();
         while let Some(letter) = letters.next() {

@@ -1,5 +1,5 @@
-//! What a daemon asks of the system: its number in a file, its user, its place in the background, its signals, its limits.
-//! Knows nothing of updates.
+//! The daemon's requests to the system: its number in a file, its user, its place in the background, its signals, its limits. It
+//! knows nothing of updates.
 
 #![allow(unsafe_code, reason = "the standard library has no users, no fork(2) and no signals")]
 

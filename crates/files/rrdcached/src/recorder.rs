@@ -61,8 +61,9 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// A reading as samples of an update, after one at the time `last`. After a gap it is said that what was before is unknown. rrdtool
-    /// counts unknown time in whole seconds: of a step of which a millisecond is known it may make a thousandth of the value.
+    /// A reading as samples of an update, after a reading at the time `last`. After a gap, a further sample marks the time before
+    /// as unknown. But rrdtool counts unknown time in whole seconds: if only a millisecond of a step is known, it may record a
+    /// thousandth of the value.
     fn samples(&self, reading: &Reading<'_>, last: Option<i64>) -> String {
         let (step, heartbeat) = (self.step as i64 * SECOND, self.heartbeat as i64 * SECOND);
         let Some(last) = last.filter(|last| reading.time - last > heartbeat && step > 0) else {
@@ -73,13 +74,14 @@ impl Layout {
         let end = last - known + step;
         let mut samples = String::new();
         if known > 0 && end < reading.time {
-            // The step of the last reading ends here. Of less than a second nothing is said, where whole seconds can say so.
+            // The step of the last reading ends here. Less than a second of known time is dropped, if whole seconds of unknown time
+            // can express that.
             if known < SECOND && (end - 1 - last) / SECOND * SECOND > step / 2 {
                 samples += &format!("{} ", sample(end - 1, unknown));
             }
             samples += &format!("{} ", sample(end, unknown));
         }
-        // What a gauge says now holds for the second that has begun, and not for the gap. A counter tells nothing before its next
+        // A gauge's value holds for the second that has begun, but not for the gap. A counter tells nothing before its next
         // reading.
         let begun = (reading.time - 1).div_euclid(SECOND) * SECOND;
         if reading.value.kind() == Kind::Gauge && begun > last && (known == 0 || begun > end) {
@@ -94,7 +96,7 @@ impl Layout {
     /// rrdtool would refuse an archive.
     fn definition(&self, kind: Kind) -> Result<Definition> {
         let mut plan = Plan::default();
-        // A counter that falls was reset by a reboot: that is unknown, not a wrap.
+        // A falling counter was reset by a reboot, so its value is unknown, and not a wrap.
         let limits = match kind {
             Kind::Gauge => ("GAUGE", "U"),
             Kind::Counter => ("DERIVE", "0"),
@@ -258,7 +260,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes `readings`; for each, whether it was taken. What was taken survives this process.
+    /// Takes `readings`, and returns for each whether it was accepted. Accepted readings survive this process.
     pub fn record(&self, readings: &[Reading<'_>]) -> Vec<Result<()>> {
         let files: Vec<Result<(String, Option<i64>)>> =
             readings.iter().map(|reading| self.file(reading)).collect();

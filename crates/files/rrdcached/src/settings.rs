@@ -43,7 +43,7 @@ pub struct Settings {
     pub messages: Option<PathBuf>,
     /// The least grave level of messages that are written.
     pub level: Level,
-    /// What is doubtful about the command line.
+    /// Warnings about the command line.
     pub warnings: Vec<String>,
 }
 

@@ -23,18 +23,18 @@ const JOBS_EXPOSED: &str = "khz_job";
 pub(crate) struct Chosen {
     pub form: Form,
     nodes: Nodes,
-    /// What to ask for; nothing: no series can be meant.
+    /// The patterns to ask for; empty: no series can match.
     pub patterns: Vec<Pattern>,
     /// The series to make from the times of rows.
     pub derived: Vec<Derived>,
-    /// What to ask for to get the times of rows.
+    /// The patterns that give the times of rows.
     pub clock: Vec<Pattern>,
     /// All that it can mean is known, and has whole numbers: their sums are exact.
     pub is_exact: bool,
 }
 
 impl Chosen {
-    /// What these conditions can mean.
+    /// The series that these conditions can match.
     pub fn of(matchers: &[Matcher], known: &Known) -> Self {
         let on = |name: &'static str| matchers.iter().filter(move |matcher| matcher.name == name);
         let nodes = Nodes::of(on(exposed::INSTANCE));
@@ -83,7 +83,7 @@ impl Chosen {
         let are_whole = !metrics.is_empty() && metrics.iter().all(|metric| is_whole(metric));
         chosen.patterns = chosen.of_names(&wanted);
         chosen.derived = Derived::ALL.into_iter().filter(|derived| is_named(derived.name())).collect();
-        // What is made of the times of rows needs the rows.
+        // Series that are made from the times of rows need the rows.
         chosen.is_exact = are_whole && !may_be_of_jobs && chosen.derived.is_empty();
         if !chosen.derived.is_empty() {
             chosen.clock = chosen.of_names(&clock::METRICS.map(str::to_owned));
@@ -91,7 +91,7 @@ impl Chosen {
         chosen
     }
 
-    /// What these conditions can mean of recorded series.
+    /// The recorded series that these conditions can match.
     pub fn recorded(matchers: &[Matcher], known: &Known) -> Self {
         let equal = |matcher: &&Matcher| matches!(matcher.operator, Operator::Equal);
         let (names, labels): (Vec<&Matcher>, Vec<&Matcher>) =

@@ -1,4 +1,4 @@
-//! Series that a node has by being there, made from the times of its rows: `up` and `node_time_seconds`.
+//! Series that every node has just by sending rows, made from the times of its rows: `up` and `node_time_seconds`.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::limits::{
 };
 use crate::strand::{self, Pace, Samples};
 
-/// Metrics that every node has in every row: their rows are its rows.
+/// Metrics that every node has in every row, so their times are the times of all rows.
 pub(crate) const METRICS: [&str; 2] = ["khz.gather.cpu", "load.1m"];
 
 /// Such a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Derived {
-    /// 1 while the node sends rows, 0 while it is silent, as often.
+    /// 1 while the node sends rows. 0, at the same pace, while it is silent.
     Up,
     /// The node's wall clock at each row.
     Time,
@@ -56,15 +56,15 @@ pub(crate) fn seconds(time: u64) -> f64 {
 struct NodeClock {
     pace: Pace,
     beat: Beat,
-    /// The last rows were those that stand for buckets.
+    /// The last rows were stand-ins for buckets.
     are_buckets: bool,
     series: Vec<(Derived, SeriesId, Samples)>,
 }
 
-/// At which rows `up` has a sample, and how often it has one while the node is silent.
+/// The rows at which `up` has a sample, and the pace of its samples while the node is silent.
 #[derive(Debug)]
 struct Beat {
-    /// How often it has one at most (ms).
+    /// The shortest time between two samples of `up` (ms).
     step: i64,
     /// The last row (ms).
     last: Option<i64>,
@@ -75,25 +75,25 @@ impl Beat {
         Beat { step, last: None }
     }
 
-    /// True if `up` has a sample at this row. It depends on the row before it alone, and not on where a query begins.
+    /// True if `up` has a sample at this row. This depends only on the row before it, and not on the start of a query.
     fn row(&mut self, time: i64, after_silence: bool) -> bool {
         let last = self.last.replace(time);
         let Some(last) = last.filter(|_| !after_silence) else { return true };
         !self.is_fast(time - last) || last.div_euclid(self.step) < time.div_euclid(self.step)
     }
 
-    /// True if a row before the selection, which has what comes after this time, may have counted in place of the first one.
+    /// True if a row before the selection, which begins after this time, may have counted instead of the first row.
     fn may_have_counted(&self, first: &FirstRows, after: i64) -> bool {
         let begin = first.at - first.at.rem_euclid(self.step);
         first.period.is_none_or(|period| self.is_fast(period)) && begin <= after && begin < first.at
     }
 
-    /// True if rows so far apart are too many.
+    /// True if rows at this distance are too frequent.
     fn is_fast(&self, distance: i64) -> bool {
         distance < self.step - self.step / UP_EARLY
     }
 
-    /// The time between two zeros of a node that sends with this period.
+    /// The time between two zeros for a node that sends with this period.
     fn of_silence(&self, period: Option<i64>) -> i64 {
         match period {
             Some(period) if !self.is_fast(period) => period,
@@ -111,13 +111,13 @@ pub(crate) struct Clocks {
     after: i64,
     /// ...and nothing after this one.
     end: i64,
-    /// How often `up` has a sample at most (ms).
+    /// The shortest time between two samples of `up` (ms).
     step: i64,
 }
 
 impl Clocks {
-    /// Clocks after the one time and up to the other. `has_buckets`: of a part of this time only roll-ups are left, which show a
-    /// node once a minute; then rows count as often, since an average must not depend on what is left.
+    /// Clocks for the time after the first moment and up to the second one. `has_buckets`: a part of this time has only roll-ups,
+    /// which show a node once a minute. Then rows count only as often, since an average must not depend on what is left.
     pub fn between(after: i64, end: i64, has_buckets: bool) -> Self {
         let step = if has_buckets { UP_STEP_OF_BUCKETS } else { UP_STEP_MIN };
         Clocks { nodes: HashMap::new(), after, end, step }
@@ -128,8 +128,9 @@ impl Clocks {
         self.nodes.contains_key(node)
     }
 
-    /// Takes rows of a node, or what stands for them where only roll-ups are left (`are_buckets`); `begin` begins its series. If the first ones come late, or `up` need not have a sample at the first one,
-    /// `earlier` is asked for the time of the last row before the selection; if they do not show how often the node sends, `history` is.
+    /// Takes rows of a node, or their stand-ins if only roll-ups are left (`are_buckets`). `begin` begins its series. `earlier`
+    /// gives the last row before the selection, if the first rows come late, or if `up` may have no sample at the first one.
+    /// `history` gives earlier rows, if these do not show how often the node sends.
     pub fn rows(
         &mut self,
         (node, times, are_buckets): (&NodeName, &[u64], bool),
@@ -183,8 +184,7 @@ impl Clocks {
         clock.pass(sink, false)
     }
 
-    /// Notes that a node that had sent with this period is down from this time on (ms), if its rows do not say so: there are none, or
-    /// a single one.
+    /// Notes that a node with this period is down from this time on (ms), if its rows cannot show it: there are none, or only one.
     pub fn down(
         &mut self,
         node: &NodeName,
@@ -210,8 +210,7 @@ impl Clocks {
         clock.pass(sink, true)
     }
 
-    /// Ends the series of nodes that are silent. One that is not known any more is not down: it was forgotten, and has no samples after
-    /// its last rows.
+    /// Ends the series of nodes that are silent. A forgotten node is not down, and has no samples after its last rows.
     pub fn finish(
         &mut self,
         history: &mut History<'_>,
@@ -244,7 +243,7 @@ struct FirstRows {
 }
 
 impl FirstRows {
-    /// Those of these rows; `None`: there are none.
+    /// The first rows among these; `None`: there are none.
     fn of(times: &[u64]) -> Option<Self> {
         let at = milliseconds(*times.first()?);
         let distances = times.windows(2).take(2).map(|two| milliseconds(two[1]) - milliseconds(two[0]));
@@ -272,8 +271,8 @@ impl NodeClock {
         self.series.iter().any(|(derived, ..)| *derived == wanted)
     }
 
-    /// Of a time that is only in roll-ups nobody knows rows that would show the period: a node that has a bucket has one a minute, or
-    /// as often as after the silence that ends at this time.
+    /// In a time with roll-ups only, no rows show the period. A node with a bucket has one row a minute, or the pace after the
+    /// silence that ends at this time.
     fn assume_pace(&mut self, time: i64, next: Option<i64>) {
         let Some(last) = self.beat.last.filter(|_| self.are_buckets) else { return };
         let after = next.map(|next| next - time).filter(|period| period * PERIODS_MISSED < time - last);
@@ -329,12 +328,12 @@ pub(crate) fn milliseconds(nanos: u64) -> i64 {
     (nanos / 1_000_000).cast_signed()
 }
 
-/// How long a node that sends with this period (ms) may be late before it is missed, also if nobody knows the period.
+/// How late a node with this period (ms) may be before it counts as missing, also for an unknown period.
 pub(crate) fn silence(period: Option<i64>) -> i64 {
     period.map_or(SILENCE_UNKNOWN, strand::silence)
 }
 
-/// The shortest time between two of these.
+/// The shortest time between two of these moments.
 pub(crate) fn shortest_distance(times: &[i64]) -> Option<i64> {
     times.windows(2).map(|two| two[1] - two[0]).filter(|distance| *distance > 0).min()
 }

@@ -33,7 +33,7 @@ impl<'a> Earlier<'a> {
         self.end
     }
 
-    /// The time (ms) of a node's last row; `None`: nobody remembers one.
+    /// The time (ms) of a node's last row; `None`: none is remembered.
     pub fn of(&mut self, node: &NodeName) -> Result<Option<i64>, QueryError> {
         if self.all.is_none() && self.asked < EARLIER_ASKED_MAX {
             self.asked += 1;

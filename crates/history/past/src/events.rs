@@ -1,5 +1,5 @@
-//! What happened to one node in some time: when it was away, was booted, lost rows, which alerts fired and which boosts ran. All
-//! of it is derived from samples whenever somebody asks; no log is kept. How a series shows it is in `events/`.
+//! The events of one node in a time span: when it was away, was booted or lost rows, which alerts fired and which boosts ran. They
+//! are derived from samples for each request; no log is kept. `events/` finds each event in its series.
 
 mod list;
 mod presence;
@@ -88,7 +88,7 @@ trait Watch {
 /// # Errors
 /// The samples cannot be read.
 pub fn events(source: &dyn Source, instance: &str, (from, to): (i64, i64)) -> Result<Events, QueryError> {
-    // What was so before the time begins, began before it.
+    // A state that existed at the start of the time span has begun before it.
     let after = from.saturating_sub(EVENTS_EARLIER);
     let mut list = List::new((from, to));
     let read = Reading { source, instance, after, to };
@@ -137,7 +137,7 @@ impl Reading<'_> {
 
 /// Passes samples on to what watches them. It keeps none.
 struct Watched<'a, W, B> {
-    /// By their numbers; `None`: nobody watches this one.
+    /// The watchers by the numbers of series; `None`: the series has none.
     series: Vec<Option<W>>,
     begin: B,
     list: &'a mut List,

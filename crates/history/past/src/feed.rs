@@ -1,5 +1,5 @@
-//! Passes the series of a range on as samples. A slot that turns Absent or Failed ends its series, a node that falls silent ends
-//! all of its own, and labels that change end one series and begin another.
+//! Passes on the series of a range as samples. An Absent or Failed slot ends its series. A silent node ends all its series. A
+//! change of labels ends one series and begins another.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,13 +25,13 @@ const HOUR: u64 = 3_600_000_000_000;
 /// [`Reading::state`] of a number.
 const NUMBER: u8 = 0;
 
-/// Where samples go, and which of them.
+/// The target of samples, and the wanted samples.
 pub(crate) struct Feed<'a> {
     pub form: Form,
     pub job: &'a str,
     pub matchers: &'a [Matcher],
     pub words: Words,
-    /// Samples after the one time and up to the other (ms) are wanted. Rows that come are all of this time, buckets may not be.
+    /// The wanted time: after the first moment, up to the second one (ms). All rows that come lie in it; buckets may not.
     pub wanted: (i64, i64),
     /// Nothing after this time (ms).
     pub end: i64,
@@ -44,17 +44,17 @@ pub(crate) struct Feed<'a> {
     /// The label sets of series of nodes: a recorded series with one of them is not shown.
     of_nodes: HashSet<LabelSet>,
     held: Held,
-    /// Where the rows before the selection come from, if somebody asks when series end.
+    /// The source of rows before the selection, needed only to find the ends of series.
     history: Option<History<'a>>,
 }
 
-/// Recorded series that wait in their strands: several groups may have recorded one series, because its rule was moved, and a range has
-/// one group after the other.
+/// Recorded series that wait in their strands. If a rule was moved, several groups have recorded the same series, and a range
+/// delivers one group after the other.
 #[derive(Default)]
 struct Held {
     /// Samples that wait.
     count: usize,
-    /// The time of which they are: the begin of its hour, or of its buckets (ns).
+    /// The time of the waiting samples: the begin of their hour, or of their buckets (ns).
     of: u64,
     /// The time of the last sample (ms) of each series that was passed on.
     passed: HashMap<SeriesId, i64>,
@@ -67,18 +67,18 @@ struct Strand {
     pace: Pace,
     /// What described it last.
     description: Option<Labels>,
-    /// The series that has the last samples; `None` in it: that one is not wanted.
+    /// The series of the last samples; the inner `None`: it is not wanted.
     current: Option<Option<SeriesId>>,
     samples: Samples,
     /// Buckets of a recorded series that wait.
     summaries: Vec<Summary>,
-    /// When the last bucket ends (ms), if no row came since.
+    /// When the last bucket ends (ms), if no row has come since.
     bucket_end: Option<i64>,
 }
 
 impl Strand {
-    /// Asks for the rows before the first one, if only these can say whether the node is silent at a time (ms); the row after that time
-    /// may say it, too.
+    /// Asks for the rows before the first one, if only they can show whether the node is silent at a time (ms). The row after that
+    /// time may show it, too.
     fn look_back(
         &mut self,
         history: &mut Option<History<'_>>,
@@ -117,7 +117,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// A feed that may ask for the rows before the selection, to know how often nodes send.
+    /// A feed that may ask for the rows before the selection, to learn how often nodes send.
     pub fn with_history(self, history: History<'a>) -> Self {
         Feed { history: Some(history), ..self }
     }
@@ -129,8 +129,7 @@ impl<'a> Feed<'a> {
         Feed { words, of_nodes, ..Feed::new(Form::Recorded, job, matchers, wanted, end) }
     }
 
-    /// Takes what there is of one node in one step: rows, and buckets in place of rows that are damaged, as summaries or as
-    /// samples.
+    /// Takes the data of one node in one step: rows, and buckets in place of damaged rows, as summaries or as samples.
     pub fn group(
         &mut self,
         group: &Group,
@@ -147,7 +146,7 @@ impl<'a> Feed<'a> {
         })
     }
 
-    /// Takes what there is of one node in buckets of this length, as summaries or as samples.
+    /// Takes the data of one node in buckets of this length, as summaries or as samples.
     pub fn buckets(
         &mut self,
         group: &Group,
@@ -185,14 +184,14 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Forgets the rows, so that earlier ones may follow; what was listed stays.
+    /// Forgets the rows, so that earlier ones may follow. The list of named series stays.
     pub fn forget_rows(&mut self) {
         self.strands.clear();
         self.held.count = 0;
     }
 
-    /// Names the series of which this is the newest reading, if that is a value; of the others it is unclear whether they had one
-    /// before. Those whose labels are values may have had further ones: their metrics are noted.
+    /// Names the series whose newest reading is a value. For the others it is unclear whether they had a value before. If labels
+    /// are values, a series may have had other labels: its metric is noted.
     pub fn newest(
         &mut self,
         group: &Group,
@@ -216,7 +215,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Names the recorded series that have a value in their newest reading; true: others had an end in it.
+    /// Names the recorded series whose newest reading is a value. Returns true if others had ended.
     pub fn newest_recorded(&mut self, group: &Group, sink: &mut dyn Sink) -> Result<bool, QueryError> {
         let Some(owner) = group.node() else { return Ok(false) };
         let mut has_ended = false;
@@ -232,7 +231,7 @@ impl<'a> Feed<'a> {
         Ok(has_ended)
     }
 
-    /// Names the series that have a value in these buckets, and in the wanted time. The buckets are not longer than `length`.
+    /// Names the series with a value in these buckets, within the wanted time. No bucket is longer than `length`.
     pub fn had(
         &mut self,
         group: &Group,
@@ -246,7 +245,7 @@ impl<'a> Feed<'a> {
             let described = descriptions.of(rows.series());
             let mut last: Option<Option<Labels>> = None;
             for (point, series) in rows.buckets() {
-                // When labels were in force within a bucket is not known.
+                // It is not known when labels were in force within a bucket.
                 let (first, end) = match series.metric.value_type {
                     ValueType::Labels => (point.begin, point.begin.0.saturating_add(length.0)),
                     _ => (point.first.0, point.last.0.0.saturating_add(1)),
@@ -266,12 +265,12 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Names a series of a listing, unless it was named before.
+    /// Names a series of a listing once.
     pub fn list(&mut self, labels: LabelSet, sink: &mut dyn Sink) -> Result<(), QueryError> {
         self.begin(self.taken.len(), labels, sink).map(|_| ())
     }
 
-    /// Ends the series of nodes that are silent, and passes on what waits.
+    /// Ends the series of silent nodes, and passes on the waiting samples.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
         if !self.form.has_pace() {
             return self.pass_held(sink);
@@ -290,7 +289,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// What comes now is of this time. What waits is passed on if it is of another one, or too much.
+    /// The next samples belong to this time. Waiting samples are passed on if they belong to another time, or are too many.
     fn hold(&mut self, of: u64, sink: &mut dyn Sink) -> Result<(), QueryError> {
         if std::mem::replace(&mut self.held.of, of) != of || self.held.count > SAMPLES_HELD_MAX {
             self.pass_held(sink)?;
@@ -298,7 +297,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Passes on what waits, each series in the order of time.
+    /// Passes on the waiting samples, each series in the order of time.
     fn pass_held(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
         let mut waiting: BTreeMap<SeriesId, Vec<&mut Strand>> = BTreeMap::new();
         for strand in self.strands.values_mut() {
@@ -316,7 +315,7 @@ impl<'a> Feed<'a> {
                 let samples =
                     strands.iter().flat_map(|strand| strand.samples.times.iter().zip(&strand.samples.values));
                 let mut samples: Vec<(i64, f64)> = samples.map(|(time, value)| (*time, *value)).collect();
-                // Of two at one time the one with a value counts.
+                // Of two samples at the same time, the one with a value counts.
                 samples.sort_by_key(|(time, value)| (*time, is_stale(*value)));
                 samples.dedup_by_key(|(time, _)| *time);
                 let (times, values): (Vec<i64>, Vec<f64>) = samples.into_iter().unzip();
@@ -361,7 +360,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// What describes a series in a bucket: its own labels, or those of another one.
+/// The labels that describe a series in a bucket: its own, or those of another series.
 fn description(
     point: &RangePoint,
     series: &Series,
@@ -403,7 +402,7 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let (after, to) = self.feed.wanted;
-        // Nobody knows any more at which pace the rows came.
+        // The pace of the rows is unknown from here on.
         self.strand.pace = Pace::default();
         for (point, series) in rows.buckets() {
             let Some(summary) = self.feed.form.scale(&series.metric).summary(point, length) else {
@@ -444,7 +443,7 @@ impl Filler<'_, '_> {
             let (times, values) = piece.of_run(run);
             let is_plain = run.state == NUMBER && described.is_none();
             for (row, &time) in times.iter().enumerate() {
-                // The first row of a series needs labels; those after it are looked at together where that suffices.
+                // The first row of a series needs labels. The later ones are handled together if that is enough.
                 let bits = values.map_or(0, |values| values[row]);
                 if is_plain
                     && row < 2
@@ -459,7 +458,7 @@ impl Filler<'_, '_> {
         Ok(())
     }
 
-    /// Takes numbers of a piece without gaps, many at a time; false, and none is taken: they must be looked at one by one.
+    /// Takes many numbers at a time of a piece without gaps. Returns false, and takes none, if they must be handled one by one.
     fn numbers(
         &mut self,
         piece: &RangePiece,
@@ -474,7 +473,7 @@ impl Filler<'_, '_> {
         };
         let has_pace = self.feed.form.has_pace();
         let rises = piece.values.rises();
-        // What waits for other groups waits as times and values.
+        // Samples that wait for other groups are stored as times and values.
         let divisor = scale.divisor(bits, rises).filter(|_| has_pace);
         if divisor.is_none() && !scale.numbers(bits, &mut self.feed.values) {
             return Ok(false);
@@ -483,7 +482,7 @@ impl Filler<'_, '_> {
         else {
             return Ok(false);
         };
-        // All rows of the piece are known better than these.
+        // The cached distances of the whole piece are tried first.
         if has_pace
             && !(pace.rows(times, piece.times.distances_ms()) || pace.rows(times, distances_ms(times)))
         {
@@ -501,7 +500,7 @@ impl Filler<'_, '_> {
             held.count += ms.len();
             return Ok(true);
         }
-        // What waits is before all of these. Of these only the last one waits, and no other one is copied.
+        // The waiting samples are older than all of these. Only the last of these waits, and no other one is copied.
         pass(self.strand, true, self.sink)?;
         let last = times.len() - 1;
         if last > 0 {
@@ -519,7 +518,7 @@ impl Filler<'_, '_> {
         Ok(true)
     }
 
-    /// Takes a row; `next` is the time of the one after it, if that is known.
+    /// Takes a row. `next`: the time of the following row, if known.
     fn row(
         &mut self,
         (at, next): (Nanos, Option<Nanos>),
@@ -550,7 +549,7 @@ impl Filler<'_, '_> {
             Reading::Labels(_) => reading.labels(),
             _ => described.and_then(|described| labels_at(described, at)),
         };
-        // Labels that their node has replaced long ago cannot be read.
+        // Labels that the node has replaced long ago cannot be read.
         let is_readable = !matches!(reading, Reading::Labels(_)) || description.is_some();
         let Some(value) = value.filter(|_| is_readable) else {
             self.strand.samples.end(time);
@@ -564,7 +563,7 @@ impl Filler<'_, '_> {
         Ok(())
     }
 
-    /// From this time on the series has this description: its labels end, and others begin, if it had another one.
+    /// Sets the description of the series from this time on. If it differs, the old labels end and the new ones begin.
     fn named(&mut self, time: i64, description: Option<Labels>) -> Result<(), QueryError> {
         if self.strand.current.is_some() && self.strand.description == description {
             return Ok(());
@@ -581,13 +580,13 @@ impl Filler<'_, '_> {
     fn pass(&mut self, is_over: bool) -> Result<(), QueryError> {
         match self.feed.form.has_pace() {
             true => pass(self.strand, is_over, self.sink),
-            // It waits for other groups.
+            // The samples wait for other groups.
             false => Ok(()),
         }
     }
 }
 
-/// Passes on the samples after a time, which becomes that of the last one.
+/// Passes on the samples after a time, and moves that time to the last of them.
 fn pass_after(
     id: SeriesId,
     (times, values): (&[i64], &[f64]),

@@ -18,7 +18,7 @@ type Key = (NodeName, Text, Option<Instance>);
 /// Times of rows (ms), in order.
 type Times = HashMap<Key, Vec<i64>>;
 
-/// Whose rows are asked for.
+/// The nodes whose rows are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// Those of each series.
@@ -36,7 +36,7 @@ pub(crate) struct History<'a> {
     /// The selection begins after this time (ms).
     after: i64,
     asked: usize,
-    /// What all have, once that was asked for, for each span.
+    /// The rows of all nodes for each span, once they were asked for.
     all: [Option<Times>; HISTORY_SPANS_OF_ALL.len()],
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn divided((from, to): (Nanos, Nanos), reach: &Reach) -> Vec<Interval
     first.into_iter().chain(last).collect()
 }
 
-/// Time of which no rows are left: the shortest buckets that there are.
+/// Handles a time without rows, with the shortest buckets that exist.
 fn without_rows(from: Nanos, to: Nanos, reach: &Reach, all: &mut Vec<Interval>) {
     let mut at = from;
     while at < to {

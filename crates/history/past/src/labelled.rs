@@ -1,5 +1,5 @@
-//! Lists the label sets that series had within a time, where labels are values and so may have changed. Reads the latest times
-//! first, rows or what is left of them, and stops after some millions of readings: before them, the newest labels stand for all.
+//! Lists the label sets of series within a time, for series whose labels are values and so may have changed. Reads the latest times
+//! first, from rows or roll-ups, and stops after some millions of readings. For the time before, the newest labels stand for all.
 
 use std::collections::BTreeSet;
 
@@ -93,7 +93,7 @@ fn part(
     }
 }
 
-/// The time in parts, the latest first: each is twice as long as the one after it, so that there are few.
+/// Splits the time into parts, the latest first. Each earlier part is twice as long, so that there are few.
 fn back((from, to): (Nanos, Nanos)) -> impl Iterator<Item = (Nanos, Nanos)> {
     let begin = move |end: Nanos, length: Nanos| Nanos(end.0.saturating_sub(length.0).max(from.0));
     let first = (from < to).then(|| ((begin(to, LISTED_FIRST), to), LISTED_FIRST));

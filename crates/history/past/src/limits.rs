@@ -12,21 +12,21 @@ pub(crate) const SILENCE_MIN: i64 = 5_000;
 pub(crate) const SILENCE_UNKNOWN: i64 = 180_000;
 /// A node whose first row in a selection comes later than this many of its periods after the beginning may have been away.
 pub(crate) const PERIODS_LATE: i64 = 2;
-/// Nodes of which one selection asks one by one when their last row before it was: each question lists the files of the store.
+/// The most nodes for which one selection asks singly for the last earlier row, since each question lists the files of the store.
 pub(crate) const EARLIER_ASKED_MAX: usize = 32;
 /// How far before a series' first row in a selection its earlier rows are searched for (ms), the shortest time first: as a rule a node
 /// sends each second.
 pub(crate) const HISTORY_SPANS: [i64; 4] = [20_000, 200_000, 2_000_000, 14_400_000];
-/// Series of which one selection asks for earlier rows one by one.
+/// The most series for which one selection asks singly for earlier rows.
 pub(crate) const HISTORY_ASKED_MAX: usize = 32;
-/// With more of them it asks for all that it can mean, this far before it (ms): a row each minute shows its pace.
+/// With more series, it asks for all that it may match, this far back (ms): a row each minute shows the pace.
 pub(crate) const HISTORY_SPANS_OF_ALL: [i64; 2] = [20_000, 400_000];
 /// Earlier rows that show the pace even if some are lost.
 pub(crate) const HISTORY_ENOUGH: usize = 6;
 /// Earlier rows of a series that are looked at.
 pub(crate) const HISTORY_KEPT: usize = 8;
-/// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
-/// which a node sends. Of faster rows, the first one of each second counts, whatever a query begins with.
+/// The shortest time between two samples of `up` (ms), for rows and for silence alike, since an average over time must not depend
+/// on a node's rate. Of faster rows, the first one of each second counts, wherever a query begins.
 pub(crate) const UP_STEP_MIN: i64 = 1_000;
 /// The same where a part of the time is only in roll-ups, which show once a minute that a node was there.
 pub(crate) const UP_STEP_OF_BUCKETS: i64 = 60_000;
@@ -37,23 +37,23 @@ pub(crate) const UP_EARLY: i64 = 10;
 pub(crate) const UP_STEP_UNKNOWN: i64 = 1_000;
 /// Samples of one silence that are made at once; a long one has millions.
 pub(crate) const SILENCE_SAMPLES_AT_ONCE: usize = 4_096;
-/// Metrics that one selection names one by one; with more of them it asks for everything and leaves out the rest, since each
-/// pattern is compared with each series of each node.
+/// The most metrics that one selection names singly. With more, it asks for everything and drops the rest, since each pattern is
+/// compared with each series of each node.
 pub(crate) const METRICS_NAMED_MAX: usize = 48;
-/// Readings that one listing takes in to find label sets that have changed: some tenths of a second. A hundred nodes have as many
-/// in a day at 1 Hz.
+/// The most readings that one listing reads to find changed label sets: this takes some tenths of a second. A hundred nodes have as
+/// many in a day at 1 Hz.
 pub(crate) const LISTED_READINGS_MAX: usize = 1 << 23;
 /// The first part of the time in which it searches, from its end back.
 pub(crate) const LISTED_FIRST: Nanos = Nanos::from_secs(3_600);
-/// Series whose newest reading is no value, of which a listing asks whether they had one before: those of one metric on 4,096
-/// nodes, some tenths of a second.
+/// The most series without a current value for which a listing asks for earlier values: those of one metric on 4,096 nodes, some
+/// tenths of a second.
 pub(crate) const LISTED_UNCLEAR_MAX: usize = 1 << 12;
 /// Names and instances of these series that are asked for: eight questions.
 pub(crate) const LISTED_UNCLEAR_NAMES_MAX: usize = 8 * METRICS_NAMED_MAX;
 /// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
 pub(crate) const HOSTLIST_BYTES: usize = 3_072;
 
-/// Buckets of a roll-up that one question asks for: a day of minutes, two months of hours.
+/// The most buckets of a roll-up in one question: a day of minutes, two months of hours.
 pub(crate) const BUCKETS_AT_ONCE: u64 = 1_440;
 
 /// Steps (ms) at which sums of whole hours are used where there are rows: with shorter ones too many hours are divided between windows.
@@ -68,9 +68,13 @@ pub(crate) const SAMPLES_HELD_MAX: usize = 1 << 21;
 
 /// Events of one answer: more than a screen has room for. Beyond it the oldest of the kinds with many are left out, and counted.
 pub(crate) const EVENTS_MAX: usize = 512;
-/// Series of one kind whose events are listed: a node has some alerts and lanes. What is beyond is counted.
+/// The most series of one kind with listed events: a node has some alerts and lanes. Further series are counted.
 pub(crate) const EVENT_SERIES_MAX: usize = 1_024;
-/// Characters of what an event says: an alert's labels may be long.
+/// The most characters of an event's text, since an alert's labels may be long.
 pub(crate) const EVENT_TEXT_CHARS_MAX: usize = 256;
 /// How long before the wanted time samples are read (ms), to see what began before it: four evaluations of a rule.
 pub(crate) const EVENTS_EARLIER: i64 = 60_000;
+/// The most runs of jobs that one selector may match, since each is read separately.
+pub(crate) const JOBS_JOINED_MAX: usize = 256;
+/// How often the series about a job has a sample (ms): a look-back of five minutes finds it, and so does a range of a minute.
+pub(crate) const JOB_INFO_EVERY: i64 = 60_000;

@@ -12,7 +12,7 @@ use crate::source::{PastSource, is_named, span};
 use crate::unclear::Unclear;
 use crate::values::Form;
 
-/// The series after the one time and up to the other (ms), at most `limit` of them; true: there are more.
+/// The series after the first moment and up to the second one (ms), at most `limit`. Returns true if there are more.
 pub(crate) fn list(
     source: &PastSource,
     matchers: &[Matcher],
@@ -22,7 +22,7 @@ pub(crate) fn list(
     up_to(limit, |listed| fill(source, matchers, time, listed))
 }
 
-/// What `fill` lists, up to a limit; true: there are more.
+/// The series that `fill` lists, up to a limit. Returns true if there are more.
 fn up_to(
     limit: usize,
     fill: impl FnOnce(&mut Listed) -> Result<(), QueryError>,

@@ -1,5 +1,5 @@
-//! What a source knows before it reads: metrics, the job, the present time, nodes; and which nodes a condition
-//! on `instance` can mean, as hostlists. A hostlist may select more nodes than the condition, never fewer.
+//! A source's knowledge before it reads: metrics, the job, the present time, nodes. It turns a condition on `instance` into
+//! hostlists. A hostlist may select more nodes than the condition, never fewer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use khz_promql::{Expression, Matcher, Operator};
 
 use crate::limits::HOSTLIST_BYTES;
 
-/// What is known at the moment of a question.
+/// The knowledge at the moment of a question.
 #[derive(Clone)]
 pub struct Known {
     /// The metrics: those of nodes, each name once.
@@ -29,7 +29,7 @@ pub struct Known {
 pub enum Roster {
     /// These.
     Listed(Vec<(NodeName, Option<Nanos>)>),
-    /// Those of a running khz, which is asked only if somebody wants to know: thousands of nodes take a while.
+    /// The nodes of a running khz. It is asked only if needed, since thousands of nodes take a while.
     Of(Arc<dyn Query>),
 }
 
@@ -49,7 +49,7 @@ impl Roster {
 }
 
 impl Known {
-    /// What a running khz knows.
+    /// The knowledge of a running khz.
     pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
         let mut metrics = query.metrics();
         let known: HashSet<&str> = metrics.iter().map(|metric| &*metric.name).collect();
@@ -107,7 +107,7 @@ fn is_of_a_node(glob: &str) -> bool {
     !glob.is_empty() && glob.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._*?".contains(&b))
 }
 
-/// Names joined with commas, as many to a list as fit into a pattern.
+/// Names joined with commas. Each list has as many as fit into a pattern.
 fn hostlists(names: Vec<String>) -> Vec<String> {
     let mut lists: Vec<String> = Vec::new();
     for name in names {
@@ -158,7 +158,7 @@ fn alternatives(regex: &str) -> Option<Vec<&str>> {
     (depth == 0 && !is_class).then_some(found)
 }
 
-/// A glob that selects at least what the expression fits. What it does not understand ends it with a star.
+/// A glob that selects at least what the expression matches. From the first part that it does not understand, it has a star.
 fn glob(regex: &str) -> String {
     let mut glob = String::new();
     let mut rest = regex.chars().peekable();

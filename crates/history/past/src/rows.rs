@@ -17,14 +17,14 @@ pub(crate) struct Descriptions<'a>(HashMap<Described<'a>, Vec<(Nanos, Reading)>>
 type Described<'a> = (&'a str, Option<&'a Instance>);
 
 impl Descriptions<'_> {
-    /// What describes a series, if another one does.
+    /// The readings that describe a series, if another series holds them.
     pub fn of<'s>(&'s self, series: &'s Series) -> Option<&'s [(Nanos, Reading)]> {
         let from = series.metric.labels_from.as_deref()?;
         self.0.get(&(from, series.instance.as_ref())).map(Vec::as_slice)
     }
 }
 
-/// What a range has of one node in one step.
+/// The data of one node in one step of a range.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     parts: Vec<RangePart>,
@@ -103,7 +103,7 @@ impl Group {
 const BUCKET_TIME_EVERY: u64 = 60_000_000_000;
 
 impl Group {
-    /// Times in place of those of all rows, where only buckets are left: one each minute in which there were rows.
+    /// Stand-ins for the times of all rows, where only buckets are left: one for each minute with rows.
     pub fn bucket_times(&self) -> Vec<u64> {
         let mut spans: BTreeMap<Nanos, (u64, u64)> = BTreeMap::new();
         let points = self.parts.iter().filter_map(|part| match &part.content {
@@ -142,7 +142,7 @@ fn times(part: &RangePart) -> Vec<u64> {
     }
 }
 
-/// Times in place of those of the rows of a bucket: as many, at equal distances.
+/// Stand-ins for the times of a bucket's rows: the same number, at equal distances.
 fn evenly(point: &RangePoint) -> impl Iterator<Item = u64> {
     let ((first, last), count) = ((point.first.0.0, point.last.0.0), point.count.max(1));
     let length = u128::from(last.saturating_sub(first));
@@ -201,7 +201,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The buckets of all parts in the order of time, each with the series of which it is.
+    /// The buckets of all parts in the order of time, each with its series.
     pub fn buckets(self) -> Vec<(&'a RangePoint, &'a Series)> {
         let of_part = |part: &'a RangePart| {
             let points = match &part.content {

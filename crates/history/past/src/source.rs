@@ -1,4 +1,4 @@
-//! Where PromQL gets the samples of nodes: it asks for a range, and passes on what comes.
+//! The samples of nodes for PromQL: asks for a range, and passes on the answer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,13 +48,13 @@ impl PastSource {
         PastSource { ranges, known }
     }
 
-    /// The samples that a running khz remembers, asked for at this time; `job` is the label of all nodes.
+    /// The samples that a running khz remembers. `now`: the time of the request. `job`: the label of all nodes.
     pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
         let known = Known::of(query.clone(), job, now);
         PastSource::new(Arc::new(AnyQuery(query)), known)
     }
 
-    /// Reads a range, group by group; returns what is damaged.
+    /// Reads a range, group by group. Returns the damaged parts.
     pub(crate) fn read(
         &self,
         patterns: Vec<Pattern>,
@@ -66,7 +66,7 @@ impl PastSource {
             return Ok(Vec::new());
         }
         let mut answer = match self.ranges.range(RangeRequest { patterns, from, to, shape }) {
-            // What was before the first row in memory is not there, as in Prometheus before its first sample.
+            // Rows before the first one in memory do not exist, as in Prometheus before its first sample.
             Err(RangeError::NothingMatches { .. } | RangeError::OnlySince { .. }) => return Ok(Vec::new()),
             answer => answer.map_err(failed)?,
         };
@@ -86,12 +86,12 @@ impl PastSource {
         Ok(damage)
     }
 
-    /// Of which times there is something.
+    /// The times for which there is data.
     pub(crate) fn reach(&self) -> Reach {
         self.ranges.reach()
     }
 
-    /// Reads all intervals, each group with the length of its buckets; returns what is damaged.
+    /// Reads all intervals, each group with the length of its buckets. Returns the damaged parts.
     pub(crate) fn read_all(
         &self,
         patterns: &[Pattern],
@@ -110,7 +110,7 @@ impl PastSource {
         Ok(damage)
     }
 
-    /// The nodes that are not there: those that the roster says are down, and those without a row in the selection that had one
+    /// The nodes that are away: those that are down according to the roster, and those without a row in the selection that had one
     /// before.
     fn away(
         &self,
@@ -132,7 +132,7 @@ impl PastSource {
             if since.is_none() && last.is_none() {
                 continue;
             }
-            // How often it sent before says when it was missed, and how often it has a 0.
+            // Its earlier pace tells when it counted as missing, and how often it has a 0.
             let period = match last {
                 Some(last) => clock::shortest_distance(&history.of_node(&node, last + 1)?),
                 None => None,
@@ -154,11 +154,11 @@ struct Away {
     node: NodeName,
     /// Since when (ms).
     since: i64,
-    /// How often it sent rows before (ms), if anybody remembers that.
+    /// Its earlier time between rows (ms), if known.
     period: Option<i64>,
 }
 
-/// Each warning once, the first ones of them.
+/// The first warnings, each once.
 fn different(warnings: Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for warning in warnings {
@@ -176,7 +176,7 @@ fn next(answer: &mut dyn RangeAnswer) -> Result<Option<RangePart>, QueryError> {
     }
 }
 
-/// What PromQL says of a range that cannot be read.
+/// PromQL's error for a range that cannot be read.
 fn failed(error: RangeError) -> QueryError {
     match error {
         RangeError::Full { .. } => QueryError::Timeout(error.to_string()),
@@ -185,13 +185,13 @@ fn failed(error: RangeError) -> QueryError {
     }
 }
 
-/// The time after the one and up to the other (ms), as a range.
+/// The time after the first moment and up to the second one (ms), as a range.
 pub(crate) fn span(after: i64, to: i64) -> (Nanos, Nanos) {
     let nanos = |ms: i64| Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000));
     (nanos(after.saturating_add(1)), nanos(to.saturating_add(1)))
 }
 
-/// True for metrics whose name can be meant.
+/// True for metrics that the selector's name can match.
 pub(crate) fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
     let names: Vec<&Matcher> = matchers.iter().filter(|matcher| matcher.name == METRIC_NAME).collect();
     move |metric| {
@@ -250,7 +250,7 @@ impl Source for PastSource {
 }
 
 impl PastSource {
-    /// The same as [`Source::series`], of what rules have recorded alone.
+    /// The same as [`Source::series`], only for records of rules.
     pub fn recorded_series(
         &self,
         matchers: &[Matcher],
@@ -261,7 +261,7 @@ impl PastSource {
         listing::list_recorded(self, matchers, (after, to), limit)
     }
 
-    /// Gives the series that are made of the times of rows; their labels are added to `made`. Returns what is damaged.
+    /// Passes on the series that are made from the times of rows, and adds their labels to `made`. Returns the damaged parts.
     fn derive(
         &self,
         wanted: &Selection,

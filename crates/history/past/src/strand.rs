@@ -1,4 +1,4 @@
-//! One series in time: its samples in order, and where it ends. It knows no labels and no values' meaning.
+//! One series over time: its samples in order, and its end. It knows neither labels nor the meaning of values.
 
 use khz_promql::stale;
 
@@ -12,9 +12,9 @@ pub(crate) struct Pace {
     last: Option<i64>,
     /// The last two distances between rows that were not silence.
     distances: [Option<i64>; 2],
-    /// The last distance, if it was silence.
+    /// The last distance, if it was a silence.
     silence: Option<i64>,
-    /// The rows before the first one are known, as far as anybody remembers them.
+    /// All rows before the first one are known, as far as they still exist.
     knows_earlier: bool,
 }
 
@@ -29,7 +29,7 @@ impl Pace {
             self.silence = None;
             return None;
         }
-        // Two silences that are alike are a node that has become slower.
+        // Two similar silences in a row mean that the node has become slower.
         let before = self.silence.replace(distance);
         if before.is_some_and(|before| are_alike(before.min(distance), before.max(distance))) {
             self.distances = [Some(distance), before];
@@ -37,8 +37,8 @@ impl Pace {
         silent
     }
 
-    /// The time of the first row (ms), if the rows before it are needed to say whether the node is silent when its next row comes at
-    /// this time: two distances at least show a period, since a lost row doubles one. `next` is the time of the row after that one.
+    /// The time of the first row (ms), if earlier rows are needed to decide whether the node is silent when its next row comes at
+    /// this time. At least two distances show a period, since a lost row doubles one. `next`: the time of the following row.
     pub fn doubts(&self, time: i64, next: Option<i64>) -> Option<i64> {
         let last = self.last.filter(|_| !self.knows_earlier && self.distances[1].is_none())?;
         let distance = time - last;
@@ -57,26 +57,26 @@ impl Pace {
         earlier.chain(known.into_iter().flatten()).for_each(|time| _ = self.row(time));
     }
 
-    /// Takes this for the period of a node of which nothing shows one.
+    /// Assumes this period if nothing shows one.
     pub fn assume(&mut self, period: i64) {
         if self.period().is_none() {
             self.distances[0] = Some(period);
         }
     }
 
-    /// The shorter one of the last two distances: a lost row doubles one, not both.
+    /// The shorter of the last two distances: a lost row doubles only one of them.
     pub fn period(&self) -> Option<i64> {
         self.distances.iter().flatten().min().copied()
     }
 
-    /// Notes rows at these times (ns), if the node was not silent between any of them; else it returns false, and they are to be noted
-    /// one by one. `distances` are the shortest and the longest between these rows, and maybe between others (ms).
+    /// Notes rows at these times (ns), if the node was not silent between any of them. Otherwise returns false, and the caller must
+    /// note them one by one. `distances`: the shortest and the longest distance between these rows, and perhaps others (ms).
     pub fn rows(&mut self, times: &[u64], distances: Option<(i64, i64)>) -> bool {
         let (Some(last), [first, ..]) = (self.last, times) else { return false };
         let to_first = milliseconds(*first) - last;
         let (shortest, longest) = distances.unwrap_or((to_first, to_first));
         let (shortest, longest) = (shortest.min(to_first), longest.max(to_first));
-        // No period is shorter than this, so no silence is noticed earlier.
+        // No period is shorter than this, so no silence begins earlier.
         let period = self.distances.iter().flatten().fold(shortest, |shortest, known| shortest.min(*known));
         if shortest <= 0 || longest > silence(period) {
             return false;
@@ -97,7 +97,7 @@ impl Pace {
         true
     }
 
-    /// When the node fell silent, if it did so before this time. Two rows show its period; before them nobody knows it.
+    /// When the node fell silent, if it did so before this time. Two rows show its period. Before them, it is unknown.
     pub fn silent_by(&self, time: i64) -> Option<i64> {
         let period = self.period()?;
         let end = self.last? + silence(period);
@@ -105,12 +105,12 @@ impl Pace {
     }
 }
 
-/// How long a node that sends with this period (ms) may be late before it is missed.
+/// How late a node with this period (ms) may be before it counts as missing.
 pub(crate) fn silence(period: i64) -> i64 {
     (period * PERIODS_MISSED).max(SILENCE_MIN)
 }
 
-/// True if the longer distance may be the period that the shorter one shows: a clock is set a little, a row is late.
+/// True if both distances may mean the same period: a clock is adjusted a little, or a row is late.
 fn are_alike(shorter: i64, longer: i64) -> bool {
     longer <= shorter.saturating_add(shorter / 2)
 }
@@ -124,13 +124,13 @@ pub(crate) fn distances_ms(times: &[u64]) -> Option<(i64, i64)> {
     })
 }
 
-/// Samples of one series that are not passed on yet. Of several at one time the last one counts, so the last of all waits
+/// Samples of one series that were not passed on yet. Of several samples at one time the last one counts, so the last sample waits
 /// for the next one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
     pub times: Vec<i64>,
     pub values: Vec<f64>,
-    /// The series is there: its last sample is not stale.
+    /// The series is present: its last sample is not stale.
     is_there: bool,
 }
 
@@ -176,7 +176,7 @@ impl Samples {
         }
     }
 
-    /// Removes all samples, or all but the last one, which another one may replace.
+    /// Removes all samples, or all but the last one, which may still be replaced.
     pub fn clear(&mut self, is_over: bool) {
         let passed = self.passed(is_over);
         self.times.drain(..passed);
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn a_node_is_silent_when_three_of_its_periods_are_missing() {
-        assert_eq!(silences(&[0, 1_000, 2_000, 6_900, 7_900]), [], "five seconds are not over");
+        assert_eq!(silences(&[0, 1_000, 2_000, 6_900, 7_900]), [0i64; 0], "five seconds are not over");
         assert_eq!(silences(&[0, 1_000, 2_000, 9_000, 10_000]), [7_000]);
-        assert_eq!(silences(&[0, 60_000, 120_000, 299_000, 359_000]), [], "it sends each minute");
+        assert_eq!(silences(&[0, 60_000, 120_000, 299_000, 359_000]), [0i64; 0], "it sends each minute");
         assert_eq!(silences(&[0, 60_000, 120_000, 301_000]), [300_000]);
-        assert_eq!(silences(&[0, 600_000]), [], "its period is not known");
+        assert_eq!(silences(&[0, 600_000]), [0i64; 0], "its period is not known");
         assert_eq!(silences(&[0, 1_000, 700_000, 1_400_000]), [6_000, 705_000], "silence is no period");
         let slower = [0, 1_000, 2_000, 17_000, 32_000, 47_000, 62_000];
         assert_eq!(

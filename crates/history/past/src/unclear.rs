@@ -1,6 +1,6 @@
-//! The series of a listing whose newest reading is no value. It asks whether they had one before, for as many as a listing may
-//! ask for, the rarest first: what nearly no node has was there once, and what no node has is something that no kernel prints.
-//! Of the others the reason tells why they have no value.
+//! The series of a listing whose newest reading is no value. It asks whether they had a value before, for as many as a listing may
+//! ask for, first for series that few nodes lack: these probably existed there before, while a series that all nodes lack is
+//! printed by no kernel. For the others, the reason for the missing value decides.
 
 use std::collections::BTreeMap;
 

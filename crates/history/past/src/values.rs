@@ -85,7 +85,7 @@ impl Scale<'_> {
         }
     }
 
-    /// What happened in a bucket of this length; `None`: its values are none that this version can read.
+    /// The summary of a bucket of this length; `None`: this version cannot read its values.
     pub fn summary(&self, point: &RangePoint, length: Nanos) -> Option<Summary> {
         if self.metric.value_type == ValueType::Labels {
             return Some(described(point, length));
@@ -106,8 +106,8 @@ impl Scale<'_> {
         })
     }
 
-    /// What each of these whole numbers must be divided by; `None`: they need more than a division. `rises`: none is lower than the
-    /// one before.
+    /// The divisor of all these whole numbers; `None`: they need more than a division. `rises`: no number is lower than the
+    /// previous one.
     pub fn divisor(&self, bits: &[u64], rises: bool) -> Option<f64> {
         let all = match bits {
             [.., last] if rises => *last,
@@ -116,7 +116,7 @@ impl Scale<'_> {
         self.step.filter(|_| all >> f64::MANTISSA_DIGITS == 0)
     }
 
-    /// The numbers of present readings; false: one of them cannot be read.
+    /// The numbers of present readings. Returns false if one of them cannot be read.
     pub fn numbers(&self, bits: &[u64], out: &mut Vec<f64>) -> bool {
         out.clear();
         out.extend(bits.iter().map_while(|bits| self.number(*bits)));
@@ -185,7 +185,7 @@ impl Words {
                 let described = description.into_iter().flat_map(Labels::iter);
                 let others =
                     further.chain(described).map(|(name, value)| (exposed::exported(name, true), value));
-                // Of labels with one name the last one counts in a set, and here the first one.
+                // A set keeps the last of several labels with one name, but here the first one must win.
                 let mut all: Vec<(&str, &str)> = [name, (exposed::INSTANCE, node.as_str())]
                     .into_iter()
                     .chain(primary)

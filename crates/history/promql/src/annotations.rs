@@ -1,5 +1,4 @@
-//! What the reader of an answer should know: warnings and infos in the words of Prometheus, each once, with the place in
-//! the query.
+//! Notes for the reader of an answer: warnings and infos in the words of Prometheus, each once, with the place in the query.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +41,7 @@ impl Annotations {
         keep(&mut self.infos, format!("PromQL info: {sentence}"), Some(at));
     }
 
-    /// What the source of the samples says.
+    /// Adds the remarks of the samples' source.
     pub(crate) fn source(&mut self, sentences: Vec<String>) {
         for sentence in sentences {
             keep(&mut self.warnings, sentence, None);

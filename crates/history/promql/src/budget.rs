@@ -1,4 +1,4 @@
-//! What a running query has taken so far, against its limits. It knows nothing about what is counted.
+//! The resources that a running query has used so far, against its limits. It does not know what it counts.
 
 use std::cell::Cell;
 use std::rc::Rc;

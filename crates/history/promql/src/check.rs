@@ -1,4 +1,4 @@
-//! What a text gives as a query, without evaluating it, and the place that the words of an error name.
+//! Checks a query without evaluating it: the type of its result, and the place that an error text names.
 
 use crate::error::QueryError;
 use crate::limits::Limits;

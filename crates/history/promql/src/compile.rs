@@ -1,5 +1,5 @@
-//! Compiles an expression for a node, which has only its own recent rows: the part of the language that needs no more. What a node
-//! cannot compute is refused with its place.
+//! Compiles an expression for a node, which has only its own recent rows: the part of the language that needs no more data. Other
+//! parts are refused, with their place.
 
 use khz_model::{ChannelName, Nanos};
 use khz_plan::limits::{ALTERNATIVES_MAX, STEPS_MAX, TEXT_BYTES};
@@ -24,7 +24,7 @@ irate, increase, delta, idelta, deriv, changes, resets and ..._over_time of rang
 round, clamp, sqrt, ln, exp, log2, log10, sgn, time; sum, avg, min, max, count, group, stddev, stdvar, quantile, topk and \
 bottomk with by or without";
 
-/// How many channels an expression may lead through, one using the next: more than anybody still understands.
+/// The longest chain of channels that use one another: nobody understands a longer one.
 pub const CHAIN_MAX: usize = 8;
 
 /// The expression of the channel of this name, or why it cannot be used.
@@ -33,16 +33,16 @@ pub type FindChannel<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 /// Compiles an expression for a node.
 ///
 /// # Errors
-/// Returns [`QueryError::Bad`]: what is wrong, at which line and column, and what such an expression may contain.
+/// Returns [`QueryError::Bad`] with the error, its line and column, and what such an expression may contain.
 pub fn compile(text: &str) -> Result<Plan, QueryError> {
     compiled(text, Vec::new(), None)
 }
 
-/// The same for the channel `name`, whose expression may use other channels: `{"channel.other"}` is what the expression of that
-/// one gives.
+/// The same for the channel `name`, whose expression may use other channels: `{"channel.other"}` stands for the result of that
+/// channel's expression.
 ///
 /// # Errors
-/// As for [`compile`]; also if a channel leads back to itself, through however many others.
+/// Returns the errors of [`compile`], and one if a channel leads back to itself, even through others.
 pub fn compile_channel(name: &str, text: &str, find: &FindChannel<'_>) -> Result<Plan, QueryError> {
     compiled(text, vec![name.to_owned()], Some(find))
 }
@@ -53,7 +53,7 @@ fn compiled(text: &str, chain: Vec<String>, find: Option<&FindChannel<'_>>) -> R
     steps.add_all()?;
     let Steplist { steps, places, .. } = steps;
     Plan::new(steps.clone()).map_err(|error| {
-        // The first step with which a plan is none.
+        // The first number of steps that is no valid plan.
         let counts: Vec<usize> = (1..steps.len()).collect();
         let fitting = counts.partition_point(|&count| Plan::new(steps[..count].to_vec()).is_ok());
         let place = places.get(fitting).map(|place| format!(" {place}")).unwrap_or_default();
@@ -64,13 +64,13 @@ fn compiled(text: &str, chain: Vec<String>, find: Option<&FindChannel<'_>>) -> R
 struct Steplist<'a> {
     text: &'a str,
     steps: Vec<Step>,
-    /// Where each of them stands.
+    /// The place of each step.
     places: Vec<String>,
-    /// The channels whose expressions led here, the one that is compiled first.
+    /// The channels that led here, the compiled one first.
     chain: Vec<String>,
     /// Finds other channels; `None`: there are none.
     find: Option<&'a FindChannel<'a>>,
-    /// It was refused because of the way through its channels, which the error names whole.
+    /// The chain of channels was refused. The error then names the whole chain.
     is_chain_wrong: bool,
 }
 
@@ -79,7 +79,7 @@ impl Steplist<'_> {
         Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", self.place(at))))
     }
 
-    /// A place in this text: of another channel's text it says whose it is.
+    /// A place in this text. For the text of another channel, it names that channel.
     fn place(&self, at: Position) -> String {
         match self.chain.last().filter(|_| !self.is_outermost()) {
             Some(name) => {
@@ -89,12 +89,12 @@ impl Steplist<'_> {
         }
     }
 
-    /// Refuses a channel: what an expression may contain is not the matter.
+    /// Refuses a channel, without listing what an expression may contain.
     fn refuse_channel<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
         Err(QueryError::Bad(format!("{problem} {}", self.place(at))))
     }
 
-    /// Refuses the way through channels, which the problem names; the outermost text has the place where it begins.
+    /// Refuses the chain of channels, which the problem names. The outermost text gets the place where the chain begins.
     fn refuse_chain<T>(&mut self, at: Position, problem: &str) -> Result<T, QueryError> {
         self.is_chain_wrong = true;
         match self.is_outermost() {
@@ -115,7 +115,7 @@ impl Steplist<'_> {
         self.add(&node)
     }
 
-    /// Where a selector is moved in time; the selector where that is not known.
+    /// The place where a selector is moved in time; the selector's own place if that is unknown.
     fn moved(selector: &tree::Selector, at: Position) -> Position {
         selector.places.moved().unwrap_or(at)
     }
@@ -165,13 +165,13 @@ impl Steplist<'_> {
             QueryError::Bad(problem) if self.is_outermost() => {
                 QueryError::Bad(format!("channel '{name}' {}: {problem}", at.place(self.text)))
             }
-            // Only the outermost channel has a place in this text, and the innermost one has said what is wrong with it.
+            // Only the outermost channel has a place in this text. The innermost one has already described the error.
             error @ QueryError::Bad(_) => error,
             error => error,
         })
     }
 
-    /// Adds a step. What comes from the row without other steps is there once, however often the text has it: a window takes memory.
+    /// Adds a step. A leaf step is added once, even if the text uses it several times, since a window takes memory.
     fn push(&mut self, step: Step, at: Position) -> StepId {
         let is_leaf = matches!(step, Step::Number(_) | Step::Time | Step::Series(_) | Step::Window { .. });
         let known = self.steps.iter().position(|known| is_leaf && *known == step);
@@ -185,7 +185,7 @@ impl Steplist<'_> {
 
     fn add(&mut self, node: &Node) -> Result<StepId, QueryError> {
         if self.steps.len() > STEPS_MAX {
-            // Channels that use others twice would grow without end.
+            // Channels that use others twice would grow without limit.
             return self.refuse(
                 node.at,
                 &format!("with the channels that it uses it has more than {STEPS_MAX} steps"),
@@ -419,7 +419,7 @@ fn over(over: fold::Over) -> Option<Over> {
     })
 }
 
-/// Globs that fit exactly what a regular expression fits; `None`: no globs do.
+/// Globs that match exactly what a regular expression matches; `None`: there are none.
 fn globs(regex: &str) -> Option<Vec<String>> {
     let whole = regex.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let inner = whole.filter(|inner| !inner.contains(['(', ')'])).unwrap_or(regex);
@@ -439,7 +439,7 @@ fn globs(regex: &str) -> Option<Vec<String>> {
                 }
                 _ => glob.push('?'),
             },
-            // What a glob would take for something else.
+            // These characters have another meaning in a glob.
             '\\' => match rest.next() {
                 Some(c) if !c.is_alphanumeric() && !matches!(c, '*' | '?') => glob.push(c),
                 _ => return None,
@@ -447,7 +447,7 @@ fn globs(regex: &str) -> Option<Vec<String>> {
             '*' | '+' | '?' | '{' | '}' | '[' | ']' | '(' | ')' | '^' | '$' => return None,
             c => glob.push(c),
         }
-        // A literal that is repeated.
+        // A repeated literal has no glob.
         if !matches!(c, '|') && matches!(rest.peek(), Some('*' | '+' | '?' | '{')) {
             return None;
         }

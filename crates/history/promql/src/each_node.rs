@@ -1,5 +1,5 @@
-//! Compiles an expression that is meant for the series of all nodes, if each node can compute its part by itself: then the results
-//! of all nodes together are what the expression gives over all of them.
+//! Compiles an expression over the series of all nodes, if each node can compute its part by itself. Then the results of all nodes
+//! together equal the result over all of them.
 
 use khz_plan::Plan;
 
@@ -14,7 +14,7 @@ use crate::plan::{
 use crate::steps::Steps;
 use crate::text::{self, Position};
 
-/// The label that says of which node a series is.
+/// The label that names the node of a series.
 pub(crate) const INSTANCE: &str = "instance";
 /// The label that says who gathered it.
 const JOB: &str = "job";
@@ -45,7 +45,7 @@ pub struct ForEachNode {
 pub fn compile_for_each_node(text: &str, nodes: &EachNode<'_>) -> Result<ForEachNode, QueryError> {
     let tree = text::parse(text)?;
     let node = plan(&tree, text, &Build { whole: Steps::instant(0), limits: Limits::default() })?;
-    // What the node cannot compute at all comes first: it is the simpler reason.
+    // An expression that the node cannot compute at all comes first: this is the simpler reason.
     let plan = compile(text)?;
     let check = Check { text, nodes };
     match check.node(&node)? {
@@ -151,7 +151,7 @@ impl Check<'_> {
     }
 }
 
-/// True if series of which this label differs are not in one group.
+/// True if series with different values of this label are never in one group.
 fn keeps(label: &str, grouping: &Grouping) -> bool {
     let is_listed = grouping.labels.iter().any(|listed| listed == label);
     is_listed != grouping.without

@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::steps::Steps;
 use crate::text;
 
-/// Evaluates queries within limits. It is cheap to make and to copy: one for each request may have other limits.
+/// Evaluates queries within limits. It is cheap to make and to copy, so each request may have its own limits.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
     limits: Limits,
@@ -70,7 +70,7 @@ impl Engine {
         Engine { names_histograms: true, ..self }
     }
 
-    /// What its queries may take.
+    /// The limits of its queries.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

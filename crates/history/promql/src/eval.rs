@@ -25,7 +25,7 @@ use crate::plan::{Kind, Node};
 use crate::source::Source;
 use crate::steps::Steps;
 
-/// What evaluates one query.
+/// Evaluates one query.
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) budget: Rc<Budget>,
@@ -42,7 +42,7 @@ pub(crate) enum Column {
     Cells(Vec<f64>, #[allow(dead_code, reason = "counts the bytes until it is dropped")] Held),
 }
 
-/// What an expression gives.
+/// The result of an expression.
 #[derive(Debug)]
 pub(crate) enum Operand {
     Scalar(Column),
@@ -71,7 +71,7 @@ impl Column {
     }
 }
 
-/// What should have been refused when the plan was made.
+/// The error for a query that should have been refused when the plan was made.
 fn broken(what: &str) -> QueryError {
     QueryError::Internal(format!("BUG: {what} was not refused when the query was planned"))
 }
@@ -81,7 +81,7 @@ impl<'a> Evaluator<'a> {
         Evaluator { source, budget, notes: RefCell::default(), names_histograms: false }
     }
 
-    /// What an expression gives at these steps.
+    /// The result of an expression at these steps.
     pub(crate) fn evaluate(&self, node: &Node, steps: Steps) -> Result<Operand, QueryError> {
         self.budget.check()?;
         if !node.invariant || steps.count == 1 {

@@ -1,5 +1,6 @@
-//! A regular expression of Prometheus that fits whole values. One that fits only some names, as Grafana sends for the chosen values
-//! of a variable, is a set of names; one that fits what begins with a text is that text. It never searches within a value.
+//! A regular expression of Prometheus, which must match whole values. An expression that matches only some names, as Grafana sends
+//! for the values of a variable, becomes a set of names. One that matches a prefix becomes that text. It never searches within a
+//! value.
 
 use std::collections::HashSet;
 
@@ -100,7 +101,7 @@ fn compiled(text: &str) -> Result<Regex, ExpressionError> {
         .map_err(|error| said(&error.to_string()))
 }
 
-/// What is wrong, in one line: the crate draws a picture of the expression above it.
+/// The error in one line: the crate draws a picture of the expression above it.
 fn said(text: &str) -> ExpressionError {
     let last = text.lines().next_back().unwrap_or_default();
     ExpressionError(last.strip_prefix("error: ").unwrap_or(last).to_owned())

@@ -1,5 +1,5 @@
-//! Functions of the samples in a range, as folds: samples come in pieces, and nothing but the state is kept. Thus a range
-//! of an hour takes as much memory as one of a minute.
+//! Functions of the samples in a range, as folds: samples come in pieces, and only the state is kept. So a range of an hour takes
+//! as much memory as one of a minute.
 
 mod deviation;
 mod last;

@@ -1,4 +1,4 @@
-//! The functions of the language: their names, what they take and give. Each family is in a file of its own.
+//! The functions of the language: their names, arguments and results. Each family is in a file of its own.
 
 pub(crate) mod absent;
 pub(crate) mod dates;
@@ -14,7 +14,7 @@ use dates::Part;
 /// A function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Function {
-    /// Of all samples of a range.
+    /// Functions of all samples of a range.
     Over(Over),
     AbsentOverTime,
     /// Of one value.
@@ -33,7 +33,7 @@ pub(crate) enum Function {
     LabelJoin,
     HistogramQuantile,
     HistogramFraction,
-    /// Of native histograms, which no series here has.
+    /// Functions of native histograms, which no series here has.
     OfNativeHistograms,
     Scalar,
     Vector,
@@ -96,7 +96,7 @@ impl Function {
         }
     }
 
-    /// What its arguments must be; the last is repeated. The second number says how many of them may be missing.
+    /// The types of its arguments; the last is repeated. The second number says how many arguments may be missing.
     fn takes(self) -> (&'static [Gives], usize) {
         use Gives::{Matrix, Scalar, Text, Vector};
         match self {

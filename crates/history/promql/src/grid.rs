@@ -1,4 +1,4 @@
-//! Series as rows of equal length, one cell a step: what expressions give each other.
+//! Series as rows of equal length, one cell per step: the values that expressions exchange.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use crate::error::QueryError;
 use crate::labels::LabelSet;
 use crate::source::{is_stale, stale};
 
-/// What a series costs beside its cells: its labels, and its places in tables.
+/// The memory of a series beside its cells: its labels, and its places in tables.
 pub(crate) const SERIES_BYTES: usize = 128;
 
-/// What a row of cells costs, with its series.
+/// The memory of a row of cells, with its series.
 fn row_bytes(steps: usize) -> usize {
     steps.saturating_mul(size_of::<f64>()).saturating_add(SERIES_BYTES)
 }

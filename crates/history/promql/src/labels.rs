@@ -13,8 +13,8 @@ pub(crate) const METADATA: [&str; 3] = [METRIC_NAME, "__type__", "__unit__"];
 pub struct LabelSet(Arc<[(Arc<str>, Arc<str>)]>);
 
 impl LabelSet {
-    /// The set of these labels. Of two with the same name the last one counts; those without a value are left out, because
-    /// for PromQL a label without a value is not there.
+    /// The set of these labels. Of two with the same name, the last one counts. Labels without a value are left out, because they
+    /// do not exist in PromQL.
     pub fn new<N: Into<Arc<str>>, V: Into<Arc<str>>>(labels: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut all: Vec<(Arc<str>, Arc<str>)> =
             labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -35,7 +35,7 @@ impl LabelSet {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// The labels without those that say what the metric is: nothing of that holds for what was computed.
+    /// The labels without those about the metric itself, which no longer hold for a computed value.
     pub(crate) fn unnamed(&self) -> Self {
         self.without(&METADATA)
     }
@@ -71,7 +71,7 @@ impl LabelSet {
     }
 }
 
-/// True if a name is one of these, which are sorted: there may be thousands.
+/// True if a name is one of these. They are sorted, since there may be thousands.
 fn has<S: AsRef<str>>(names: &[S], name: &str) -> bool {
     names.binary_search_by(|known| known.as_ref().cmp(name)).is_ok()
 }

@@ -41,7 +41,7 @@ pub use error::QueryError;
 pub use expression::{Expression, ExpressionError};
 pub use labels::{LabelSet, METRIC_NAME};
 pub use limits::Limits;
-pub use matcher::{Matcher, MatcherError, Operator};
+pub use matcher::{Matcher, MatcherError, Operator, literal};
 pub use picture::{Bound, Picture, picture};
 pub use print::{label_text, plain, put_value};
 pub use run::Run;

@@ -1,4 +1,4 @@
-//! What a query may take. Each limit has a reason; the numbers are those of [`Limits::default`].
+//! The limits of a query. Each limit has a reason; the numbers are those of [`Limits::default`].
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub const BYTES_MAX: usize = 1 << 30;
 pub const TIME_MAX: Duration = Duration::from_secs(120);
 /// A query of a dashboard has some hundred bytes; one that a program writes, some thousand.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Expressions within expressions: each takes stack, of which a thread has 2 MiB. Operators in a row nest, too.
+/// The deepest nesting of expressions, since each takes stack, and a thread has 2 MiB. A row of operators nests, too.
 pub const DEPTH_MAX: usize = 100;
 /// Regular expressions of a query: each may take a megabyte ([`REGEX_BYTES_MAX`]).
 pub const REGEXES_MAX: usize = 64;

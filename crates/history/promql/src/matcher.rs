@@ -38,7 +38,7 @@ pub struct MatcherError {
 /// Characters of a text that an error repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// The text as an error repeats it: what is long is known to who has written it.
+/// The text for an error message, shortened: its writer knows a long one.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}... ({} bytes)", &text[..end], text.len()),
@@ -46,10 +46,27 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
+/// The text as a regular expression that fits it alone.
+pub fn literal(text: &str) -> String {
+    regex::escape(text)
+}
+
 impl Matcher {
     /// `name="value"`
     pub fn equal(name: impl Into<String>, value: impl Into<String>) -> Self {
         Matcher { name: name.into(), operator: Operator::Equal, value: value.into() }
+    }
+
+    /// The label has one of these values.
+    ///
+    /// # Errors
+    /// There are more than an expression may have.
+    pub fn any_of<S: AsRef<str>>(name: &str, values: &[S]) -> Result<Self, MatcherError> {
+        if let [value] = values {
+            return Ok(Matcher::equal(name, value.as_ref()));
+        }
+        let values: Vec<String> = values.iter().map(|value| literal(value.as_ref())).collect();
+        Matcher::new(name, "=~", &values.join("|")).expect("BUG: =~ is no operator")
     }
 
     /// A matcher with this operator (`=`, `!=`, `=~`, `!~`); `None` for another operator.
@@ -85,6 +102,18 @@ impl Matcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_of_some_values_fits_each_of_them_and_no_other() {
+        let values = ["n1.a", "n2", "job[7]+"];
+        for count in 0..=values.len() {
+            let matcher = Matcher::any_of("instance", &values[..count]).unwrap();
+            for (at, value) in values.iter().enumerate() {
+                assert_eq!(matcher.matches(value), at < count, "{value} of {count}");
+            }
+            assert!(!matcher.matches("n1xa") && matcher.matches("") == (count == 0));
+        }
+    }
 
     #[test]
     fn a_regular_expression_fits_the_whole_value() {

@@ -12,7 +12,7 @@ const NAME_BYTES: usize = 64;
 /// Bytes of all names that are made on the way, also of parts: a hundred thousand of some bytes take ten milliseconds.
 const MADE_BYTES_MAX: usize = 8 * REGEX_BYTES_MAX;
 
-/// What is known of the surroundings of an expression: nothing stands before it, or after it.
+/// The place of an expression in the whole text: whether it is at its beginning, and at its end.
 #[derive(Clone, Copy)]
 struct Place {
     begins: bool,
@@ -117,7 +117,7 @@ impl Finder {
         Some(all)
     }
 
-    /// Whether there may be this many names, of which those that are made now have these bytes.
+    /// Whether there is room for this many names; the new ones have these bytes.
     fn room(&mut self, count: usize, bytes: usize) -> Option<()> {
         self.made = self.made.saturating_add(bytes);
         (count <= self.most

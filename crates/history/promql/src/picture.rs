@@ -1,5 +1,5 @@
-//! What to draw of an expression that has become an alert: the series that it compares, and the number that it compares them with.
-//! It evaluates nothing.
+//! What to draw for the expression of an alert: the series that it compares, and the number to which it compares them. It evaluates
+//! nothing.
 
 use promql_parser::label::{MatchOp, Matcher};
 use promql_parser::parser::token::{T_LAND, T_LUNLESS, TokenType};
@@ -9,7 +9,7 @@ use crate::each_node::{EachNode, INSTANCE, compile_for_each_node};
 use crate::error::QueryError;
 use crate::text;
 
-/// What to draw of an expression.
+/// The drawing of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// The series to draw, as a query.
@@ -36,7 +36,7 @@ pub struct Bound {
 pub fn picture(text: &str, instance: Option<&str>) -> Result<Picture, QueryError> {
     let whole = text::parse(text)?;
     let (series, bound) = compared(&whole);
-    // What is not read back as it was meant is not drawn: then the whole expression is.
+    // If the printed text cannot be parsed back to the same meaning, the whole expression is drawn instead.
     let (query, bound) = match printed(series) {
         Some(query) => (query, bound),
         None => (text.to_owned(), None),

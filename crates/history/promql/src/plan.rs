@@ -1,5 +1,6 @@
-//! A query as it is evaluated: the parser's tree, with types and names resolved and all that does not depend on samples
-//! computed. It refuses what the parser takes although Prometheus does not, or only with its experimental switches on.
+//! A query in the form for evaluation: the parser's tree with resolved types and names, and with all parts computed that do not
+//! depend on samples. It refuses queries that the parser accepts, but that Prometheus accepts not at all or only with experimental
+//! switches.
 
 mod build;
 mod selector;
@@ -12,7 +13,7 @@ use crate::functions::Function;
 use crate::matcher::Matcher;
 use crate::text::{Places, Position};
 
-/// What an expression gives.
+/// The type of an expression's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gives {
     Scalar,
@@ -30,7 +31,7 @@ pub(crate) struct Node {
     pub(crate) at: Position,
     /// The same without them.
     pub(crate) own: Position,
-    /// It gives the same at every step, so that one evaluation serves all.
+    /// The result is the same at every step, so one evaluation is enough.
     pub(crate) invariant: bool,
     /// It stands in parentheses.
     pub(crate) wrapped: bool,
@@ -89,7 +90,7 @@ pub(crate) struct Grouping {
     pub(crate) labels: Vec<String>,
 }
 
-/// What an aggregation computes.
+/// The operation of an aggregation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aggregator {
     Sum,
@@ -123,7 +124,7 @@ pub(crate) struct Matching {
     /// Sorted.
     pub(crate) labels: Vec<String>,
     pub(crate) many: Many,
-    /// Labels that the result takes from the side of which there is one.
+    /// Labels that the result takes from the side with one series.
     pub(crate) include: Vec<String>,
 }
 

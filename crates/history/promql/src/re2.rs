@@ -1,6 +1,6 @@
-//! Regular expressions of Go, which are those of RE2, in the words of the crate `regex`. Both have one syntax but for classes: there
-//! the crate knows differences and intersections (`&&`, `--`, `~~`) and classes within classes, where Go has plain signs. It
-//! checks nothing: what is no expression stays none.
+//! Translates regular expressions of Go (RE2) for the crate `regex`. Their syntax differs only in classes: the crate has
+//! differences and intersections (`&&`, `--`, `~~`) and nested classes, where Go has plain characters. It checks nothing: an
+//! invalid expression stays invalid.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -25,7 +25,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A class, of which the bracket is read.
+    /// Reads a class after its bracket.
     fn class(&mut self) {
         self.out.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
@@ -53,7 +53,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A named class such as `[:alpha:]`, of which the first bracket is read. `false`: it is a bracket.
+    /// Reads a named class such as `[:alpha:]` after its first bracket. Returns false if it is a plain bracket.
     fn named(&mut self) -> bool {
         let mut ahead = self.rest.clone();
         if ahead.next() != Some(':') {
@@ -91,7 +91,7 @@ impl Reader<'_> {
         self.out.push(sign);
     }
 
-    /// What follows a backslash, which is read. Returns whether it means one sign.
+    /// Reads the text after a backslash. Returns whether it stands for one character.
     fn escape(&mut self) -> bool {
         let Some(sign) = self.rest.next() else {
             self.out.push('\\');

@@ -1,5 +1,5 @@
-//! A run: samples of one series that follow each other, in the form in which a source holds them. It knows nothing of windows and
-//! steps; what nobody looks at is never converted.
+//! A run: consecutive samples of one series, in the form in which a source holds them. It knows nothing of windows and steps.
+//! Samples that are not needed are never converted.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Samples at these times (ns since 1970). No two have the same millisecond, and they are in the order of time. The value of
-    /// each is its number, which a double can hold exactly, divided by `divisor`. `rises`: no number is lower than the one before.
+    /// Samples at these times (ns since 1970). They are in the order of time, and no two have the same millisecond. Each value is a
+    /// number that a double can hold exactly, divided by `divisor`. `rises`: no number is lower than the previous one.
     pub fn new(nanos: &'a [u64], numbers: &'a [u64], divisor: f64, rises: bool) -> Self {
         debug_assert!(nanos.len() == numbers.len(), "BUG: a sample has a time and a number");
         Run { nanos, numbers, divisor, rises }
@@ -61,7 +61,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What some samples of a run that rises were. The sum of the values and the number of changes are not known: they are 0.
+    /// The summary of some samples of a rising run. The sum of the values and the number of changes are not computed: they are 0.
     pub(crate) fn risen(&self, places: Range<usize>) -> Option<Summary> {
         let count = places.len();
         let (first, last) = (places.start, places.end.checked_sub(1).filter(|_| count > 0)?);

@@ -64,7 +64,7 @@ impl Selection {
 /// Where summaries may stand for samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Summaries {
-    /// Nowhere. Of times of which only summaries are left a source gives [`Summary::samples`].
+    /// Nowhere. For times with summaries only, a source gives [`Summary::samples`].
     Nowhere,
     /// Where no samples are left. The result is as near as the summaries are.
     WhereSamplesAreGone,

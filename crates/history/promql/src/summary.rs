@@ -1,10 +1,10 @@
-//! What a series did over some time, in place of its samples: what is left of times long ago, and enough for most functions of
-//! ranges.
+//! The summary of a series over some time, in place of its samples. It is all that is left of old times, and is enough for most
+//! functions of ranges.
 
 /// The pause between the samples of a long summary (ms): shorter than any look-back.
 const SAMPLE_EVERY: i64 = 60_000;
 
-/// What some samples of a series were that follow each other.
+/// The summary of consecutive samples of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The time (ms since 1970) and the value of the first sample.
@@ -63,7 +63,7 @@ impl Summary {
         };
         let (first, end, count) = ((time(from), value(from)), (time(to), value(to)), to - from + 1);
         let share = count as f64 / self.count as f64;
-        // What happened between samples.
+        // The changes and resets between samples.
         let pairs = (count - 1) as f64 / last as f64;
         if count == 1 {
             let (lowest, highest, sum) = (first.1, first.1, first.1);

@@ -37,7 +37,8 @@ fn plain(text: &str) -> String {
     durations::readable(&numbers::without_underscores(&bytes::readable(text)))
 }
 
-/// What the parser makes of a text, or its problem. It is foreign code: should it panic, then the query fails, not the process.
+/// The parser's result for a text, or its error. The parser is foreign code: if it panics, only the query fails, and not the
+/// process.
 fn parsed(text: &str) -> Result<Expr, String> {
     std::panic::catch_unwind(|| promql_parser::parser::parse(&plain(text)))
         .unwrap_or_else(|_| Err(String::from("the text cannot be read")))

@@ -1,5 +1,5 @@
-//! Remote write and remote read: how Prometheus and its relatives exchange samples, as protobuf in snappy. Out of the store
-//! goes what a receiver is to have ([`write`]); what others ask is answered ([`read`]). Nothing here opens a connection.
+//! Remote write and remote read: how Prometheus and its relatives exchange samples, as protobuf in snappy. [`write`] sends samples
+//! of the store to receivers; [`read`] answers requests of others. Nothing here opens a connection.
 //!
 //! Begin with [`message`], which has the messages. [`write::Feed`] makes requests of a store's rows.
 
@@ -20,7 +20,7 @@ pub enum RemoteError {
     /// More of something than a named limit allows.
     #[error("more than {limit} {what}")]
     TooMuch {
-        /// What there is too much of.
+        /// The thing of which there is too much.
         what: &'static str,
         /// The limit.
         limit: usize,

@@ -22,7 +22,7 @@ pub const READ_TIME_MAX: i64 = 253_402_300_799_999;
 /// Bytes of an answer before it is packed: three million samples. Both sides hold several copies of it.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of a request to write before it is packed, at which it is sent: receivers take several times as much.
+/// A write request is sent when it reaches this size in bytes before packing. Receivers accept several times as much.
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Nodes whose cursors are kept. Each takes some hundred bytes in memory and thirty in its file.
 pub const CURSORS_MAX: usize = 1 << 20;

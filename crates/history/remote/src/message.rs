@@ -56,7 +56,7 @@ pub struct WriteRequest {
     pub timeseries: Vec<TimeSeries>,
 }
 
-/// What somebody wants to read.
+/// A read request.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReadRequest {
     /// The questions; each has its own answer.
@@ -89,12 +89,12 @@ pub struct Query {
     /// Conditions that all hold.
     #[prost(message, repeated, tag = "3")]
     pub matchers: Vec<LabelMatcher>,
-    /// What the reader does with the answer.
+    /// The reader's use of the answer.
     #[prost(message, optional, tag = "4")]
     pub hints: Option<ReadHints>,
 }
 
-/// What a reader does with an answer.
+/// A reader's use of an answer.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct ReadHints {
     /// The function of PromQL, or `series` if it wants to know only which series there are.
@@ -111,7 +111,7 @@ pub struct LabelMatcher {
     /// The label.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// What it is compared with.
+    /// The text to compare with.
     #[prost(string, tag = "3")]
     pub value: String,
 }

@@ -38,7 +38,7 @@ fn answer(source: &dyn Source, query: &Query, room: &mut Room) -> Result<QueryRe
     if start > READ_TIME_MAX || end < 0 {
         return Ok(QueryResult::default());
     }
-    // Who wants everything asks from the first to the last time that there can be.
+    // A request for everything spans the first to the last possible time.
     let (start, end) = (start.max(0), end.min(READ_TIME_MAX));
     if query.hints.as_ref().is_some_and(|hints| hints.func == SERIES_ALONE) {
         return listed(source, &matchers, (start, end), room);
@@ -95,7 +95,7 @@ fn matcher(asked: &LabelMatcher) -> Result<Matcher, RemoteError> {
     matcher.map_err(|error| RemoteError::Question(error.to_string()))
 }
 
-/// What the answer may still hold.
+/// The room that is left in the answer.
 struct Room {
     bytes: usize,
 }

@@ -138,7 +138,7 @@ pub(crate) fn halves(message: &[u8]) -> Result<Option<(usize, usize)>, RemoteErr
     Ok(ends.len().checked_sub(2).map(|_| ends[ends.len() / 2 - 1]))
 }
 
-/// What a message holds in all.
+/// The total content of a message.
 #[derive(Default)]
 struct Counts {
     series: usize,

@@ -2,10 +2,10 @@
 
 use khz_block::varint;
 
-/// What reading a part of a file returns: the part, or what is wrong with it.
+/// The result of reading a part of a file: the part, or its error.
 pub(crate) type Read<T> = Result<T, &'static str>;
 
-/// What is wrong with bytes that end too early...
+/// The error for bytes that end too early...
 pub(crate) const TOO_SHORT: &str = "it ends in the middle of a field";
 /// ...and with a number that is larger than it may be.
 pub(crate) const BEYOND_LIMIT: &str = "a count is beyond its limit";
@@ -45,7 +45,7 @@ impl<'a> Bytes<'a> {
         Ok(number)
     }
 
-    /// A number that counts or measures something, of which there may be up to `limit`.
+    /// A number or a length, at most `limit`.
     pub fn count(&mut self, limit: usize) -> Read<usize> {
         let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         if count > limit { Err(BEYOND_LIMIT) } else { Ok(count) }

@@ -43,7 +43,7 @@ pub(crate) fn cost(counts: &[u32; COUNT]) -> u64 {
     bits as u64
 }
 
-/// What a class takes in the table of frequencies.
+/// The bits that a class takes in the table of frequencies.
 const TABLE_BITS: f64 = 12.0;
 
 /// How often each class occurs, in parts of two to the precision.
@@ -61,7 +61,7 @@ impl Table {
             0 => 0,
             count => (((u64::from(count) * whole + total / 2) / total) as u32).max(1),
         });
-        // What rounding left over or took too much is the most frequent class's.
+        // The most frequent class takes the rounding error.
         let mut sum: u32 = frequencies.iter().sum();
         while u64::from(sum) != whole {
             let largest = (0..COUNT).max_by_key(|&class| frequencies[class]).unwrap_or(0);
@@ -172,7 +172,7 @@ fn put_coded<const CODERS: usize>(classes: &[u8], table: &Table, out: &mut Vec<u
     let coders = table.coders();
     let mut states = [STATE_MIN; CODERS];
     let (mut words, mut count) = (vec![0u16; classes.len()], 0);
-    // A coder is a stack: what is put last is taken first.
+    // A coder is a stack: the last class put is the first one taken.
     for (place, &class) in classes.iter().enumerate().rev() {
         let (state, coder) = (&mut states[place % CODERS], &coders[usize::from(class)]);
         // Without a branch: which class it is cannot be foreseen.
@@ -186,7 +186,7 @@ fn put_coded<const CODERS: usize>(classes: &[u8], table: &Table, out: &mut Vec<u
     out.extend(words[..count].iter().rev().flat_map(|word| word.to_le_bytes()));
 }
 
-/// What a coder does with a class, without a division.
+/// A coder's parameters for a class, so that no division is needed.
 #[derive(Clone, Copy, Default)]
 struct Coder {
     /// From this state on, 16 bits must go first.
@@ -194,7 +194,7 @@ struct Coder {
     /// Two to the power of 64, divided by the frequency, and a bit more: a state is below two to 32, so the upper half of
     /// the product is the quotient.
     reciprocal: u64,
-    /// What all classes but this one have of the frequencies.
+    /// The frequencies of all other classes together.
     others: u32,
     start: u32,
 }

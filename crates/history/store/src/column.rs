@@ -19,7 +19,7 @@ const SUMMARY: u8 = 4;
 /// The column holds summaries (`rollup.rs`), not readings.
 pub(crate) const ROLLUP: u8 = 8;
 
-/// When the rows of a section were gathered: what a summary's times are relative to.
+/// When the rows of a section were gathered. The times of a summary are relative to this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub rows: usize,
@@ -33,7 +33,7 @@ pub(crate) fn put(track: &Track<u64>, value_type: ValueType, times: &Times, out:
         return put_labels(track, out);
     }
     let summary = summary_of(track, value_type, times).filter(|_| is_summed(value_type));
-    // What repeats one number all the time is its own summary.
+    // A column with one constant number needs no summary.
     let summary = summary.filter(|summary| !(track.is_full() && summary.changes == 0));
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     out.push(flag(track.is_full(), FULL) | flag(summary.is_some(), SUMMARY));

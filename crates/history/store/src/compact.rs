@@ -1,6 +1,6 @@
-//! Compaction: what is done to the files of a store, one step at a time. A sealed segment of the log becomes pieces; an
-//! hour that is over is rolled up and its pieces are merged; roll-ups are merged; what is too much is removed. It may stop
-//! after any operation on a file: nothing is lost, and what was not finished is done again.
+//! Compaction changes the files of a store, one step at a time. A sealed segment of the log becomes pieces. A finished hour is
+//! rolled up, and its pieces are merged. Roll-ups are merged. Data beyond the limits is removed. It may stop after any operation on
+//! a file: nothing is lost, and an unfinished step is repeated.
 //!
 //! An hour is rolled up before it is merged. So an hour whose only piece is piece 0 is in the roll-ups, and any other is
 //! rolled up, perhaps a second time.
@@ -34,14 +34,14 @@ use crate::room::Room;
 use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::{Shelf, Tier, Unit};
 
-/// What a step of compaction did.
+/// The result of a step of compaction.
 #[derive(Debug, Default)]
 pub struct Tick {
     /// What was done.
     pub step: Step,
-    /// What was removed, because it was too old or there was no room.
+    /// Units and files that were removed, because they were too old or there was no room.
     pub removed: Vec<Removed>,
-    /// What could not be read of the files that were used, and so is missing in those that were made.
+    /// The parts of the source files that could not be read, and so are missing in the new files.
     pub damage: Vec<StoreError>,
 }
 
@@ -63,14 +63,14 @@ pub enum Step {
         /// How many were looked at.
         blocks: usize,
     },
-    /// The pieces of a unit have become one. Those of an hour have been rolled up, too.
+    /// The pieces of a unit were merged into one. The pieces of an hour were also rolled up.
     Merged {
         /// The unit.
         unit: Unit,
         /// How many pieces it had.
         pieces: usize,
     },
-    /// There was too little room for what had to be done. The next step makes twice as much.
+    /// There was too little room for the step. The next step makes twice as much.
     NoRoom,
     /// The oldest segment of the log was dropped, because it was not possible to make columns of it.
     Dropped {
@@ -86,7 +86,7 @@ impl Tick {
     }
 }
 
-/// What compaction has counted since the start.
+/// The counters of compaction since the start.
 #[derive(Debug, Default)]
 pub struct StoreCounts {
     /// Rows that became columns.
@@ -139,7 +139,7 @@ pub(crate) struct Compactor {
     keep: Keep,
     /// Hours that end before it have been removed.
     begin: Nanos,
-    /// The file that says so is not written yet.
+    /// The unit whose removal is not yet written to its file.
     unwritten: Option<Unit>,
     /// Since when merged hours have further pieces.
     late: HashMap<Unit, Nanos>,
@@ -147,17 +147,17 @@ pub(crate) struct Compactor {
     left_alone: LeftAlone<Unit>,
     /// The oldest segment, and since when it waits for blocks that began in it.
     settling: Option<(u64, Nanos)>,
-    /// Segments of which no pieces can be made.
+    /// Segments that cannot be made into pieces.
     bad_segments: LeftAlone<u64>,
     /// Nothing is written before this time.
     rest_until: Nanos,
-    /// What the files of a step may take.
+    /// The room for the files of a step.
     room: Arc<Room>,
     /// Makes bundles of the log's blocks.
     bundler: Bundler,
     /// It makes none before this time.
     unbundled_until: Nanos,
-    /// How many times the room for the next step was too small: each time twice as much is made.
+    /// How often the room for the next step was too small. Each time, twice as much is made.
     tries: u32,
 }
 
@@ -253,7 +253,7 @@ impl Compactor {
         done
     }
 
-    /// If the disk cannot be written, there is no use in anything else now. What cannot be read or understood is left alone.
+    /// If the disk cannot be written, no other step makes sense now. Sources that cannot be read or understood are left alone.
     fn after_failure(&mut self, task: &Task, error: &StoreError, now: Nanos) {
         if error.is_of_disk() && !error.is_of_reading() {
             self.rest_until = Nanos(now.0.saturating_add(RETRY_WAIT.0));
@@ -279,7 +279,7 @@ impl Compactor {
         Ok(true)
     }
 
-    /// What comes next: the log first, so that it stays short.
+    /// The next task: the log first, so that it stays short.
     fn task(&mut self, log: &SharedLog, now: Nanos) -> Option<Task> {
         let sealed = log.lock().sealed();
         if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.has(number, now))
@@ -345,7 +345,7 @@ impl Compactor {
             Task::Segment(number) => log.lock().segment_bytes(*number) / 2,
             Task::Bundle => BUNDLE_BYTES as u64,
             Task::Merge(_, pieces) => bytes(pieces),
-            // What is merged, and its roll-ups.
+            // The merged file and its roll-ups.
             Task::Hour(_, pieces) => bytes(pieces) * 3 / 2,
         };
         needed.saturating_mul(1 << self.tries.min(32))

@@ -1,5 +1,5 @@
-//! The directory of a column file: which nodes it has, in the order of their names, and where their sections are. It
-//! lies at the end in pages with checksums, below one root, so that one node is found with two reads.
+//! The directory of a column file: its nodes, in the order of their names, and the places of their sections. It lies at the end, in
+//! pages with checksums below one root, so that two reads find a node.
 
 use khz_block::varint;
 use khz_model::name::NODE_NAME_MAX;
@@ -75,7 +75,7 @@ pub(crate) struct Page {
     pub part: Part,
 }
 
-/// What is known of a file as soon as it is open.
+/// The facts of a file that are known as soon as it is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     /// The length of the buckets; 0: rows as they were gathered.

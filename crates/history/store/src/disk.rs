@@ -1,5 +1,5 @@
-//! What the store does to files, one operation at a time, so that a test can stop between any two. Each is on the disk
-//! when it returns.
+//! The file operations of the store, one at a time, so that a test can stop between any two. The result of each is on the disk when
+//! it returns.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};

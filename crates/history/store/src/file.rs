@@ -1,5 +1,5 @@
-//! Reads a column file: finds the sections of a node, and their columns one by one. What is damaged is named with its
-//! offset, and the rest can be read.
+//! Reads a column file: finds the sections of a node, and their columns one by one. Damaged parts are reported with their offset,
+//! and the rest can be read.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct ColumnFile {
     recent: Mutex<Recent>,
 }
 
-/// What was read last: who asks for many nodes, asks for them in the order of their names, and most have one layout.
+/// The data that was read last. Readers of many nodes ask in the order of names, and most nodes have the same layout.
 #[derive(Debug, Default)]
 struct Recent {
     page: Option<(Part, Arc<Vec<Entry>>)>,
@@ -93,7 +93,7 @@ impl ColumnFile {
         self.source.waits()
     }
 
-    /// What is there will be read soon: the disk may fetch it meanwhile.
+    /// Announces a read of this part, so that the disk may fetch it early.
     pub(crate) fn expect(&self, part: Part) {
         self.source.expect(part.offset, part.length as u64);
     }
@@ -262,7 +262,7 @@ impl ColumnFile {
         Ok(times)
     }
 
-    /// A column: readings, or summaries. In a roll-up those of labels hold readings.
+    /// The content of a column: readings, or summaries. In a roll-up, columns of labels hold readings.
     pub(crate) fn content(
         &self,
         section: &Section,

@@ -1,5 +1,5 @@
 //! Tests of damaged column files: bytes that no checksum guards never panic, and never become more than a file may have.
-//! `tests/files.rs` shows that checksums notice every flipped byte; here is what would happen if one did not.
+//! `tests/files.rs` shows that checksums notice every flipped byte. These tests show what would happen if one did not.
 
 use khz_model::{Nanos, NodeName, Reading, ValueType};
 use proptest::prelude::*;

@@ -77,8 +77,8 @@ impl Group {
         self.sections.push(section);
     }
 
-    /// Writes all of them at `begin`: the columns of the first series of all sections, those of the second, and so on; then times and
-    /// indexes, which are always read together. Returns each node with the place of its index.
+    /// Writes all sections at `begin`: first the columns of the first series of all sections, then those of the second, and so on,
+    /// and finally times and indexes, which are always read together. Returns each node with the place of its index.
     pub fn write(
         self,
         begin: u64,

@@ -1,5 +1,5 @@
-//! Answers questions about one series out of many files. Where files overlap in time, later ones win. What is damaged
-//! is reported beside the answer. It reads one file at a time, and of a column only its summary where that suffices.
+//! Answers questions about one series out of many files. Where files overlap in time, later ones win. Damage is reported beside the
+//! answer. It reads one file at a time, and only the summary of a column if that is enough.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct History {
 pub struct Answer<T> {
     /// What the files say.
     pub found: T,
-    /// What is damaged, and so is missing.
+    /// Damaged parts, which are missing.
     pub damage: Vec<StoreError>,
 }
 
@@ -77,8 +77,8 @@ impl History {
         Ok(damage)
     }
 
-    /// What the series did in each `width` of the time from `from` on and before `to`; `None` where it had no value. A
-    /// bucket of a roll-up counts where it begins.
+    /// The summary of the series for each `width` of the time from `from` on and before `to`; `None` if it had no value. A bucket
+    /// of a roll-up counts where it begins.
     pub fn buckets(
         &self,
         node: &NodeName,
@@ -106,7 +106,7 @@ impl History {
         Ok(Answer { found: sums.buckets, damage })
     }
 
-    /// What the series did from `from` on and before `to`.
+    /// The summary of the series from `from` on and before `to`.
     pub fn totals(
         &self,
         node: &NodeName,

@@ -1,5 +1,5 @@
-//! Sections of one node from several files, as one: rows in the order of their times, and of two readings of one series
-//! at one time the one of the later file. It holds one column at a time.
+//! Joins the sections of one node from several files: the rows are in the order of time. If two files have a reading of one series
+//! at one time, the later file wins. It holds one column at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) trait Rows {
     /// The series.
     fn series(&self) -> &[Series];
 
-    /// One of them in all rows; `None`: it is not one of them.
+    /// A column over all rows; `None`: these rows do not have it.
     fn content(&self, key: &Key, times: &Times) -> Option<Result<Arc<Content>, StoreError>>;
 }
 
@@ -262,7 +262,7 @@ fn chain_times(all: &[&Times]) -> Option<(Times, Vec<Places>)> {
     Some((Times::of(kind_of(all), at, beside), places))
 }
 
-/// What the rows of all are.
+/// The common kind of the rows.
 fn kind_of(all: &[&Times]) -> Kind {
     all.first().map_or(Kind::Rows, |times| times.kind)
 }

@@ -1,4 +1,4 @@
-//! What is kept, and what must go: by time and by size. It names units and files, and removes none.
+//! Decides what is kept and what is removed, by time and by size. It names units and files, but removes none.
 
 use std::fs;
 use std::io::{self, Write};
@@ -51,7 +51,7 @@ impl Keep {
     }
 }
 
-/// What goes when there is no room.
+/// The next thing to remove when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Going {
     /// All files of a unit.
@@ -60,10 +60,10 @@ pub(crate) enum Going {
     Piece(Piece),
 }
 
-/// What goes first when there is no room; `None`: there is nothing any more. First go the hours of rows before the newest, then
-/// the days of minutes before the newest, then the months of hours; then the newest ones. Hours that will be rolled up go last,
-/// so that there is no hole in the summaries; `is_left_alone` says which will not.
-/// The lowest piece of a unit goes before the others: what it has of their rows is older, so no older reading comes to light.
+/// What to remove first when there is no room; `None`: there is nothing left. The order: the hours of rows before the newest, the
+/// days of minutes before the newest, the months of hours, then the newest ones. Hours that will be rolled up go last, so that
+/// there is no hole in the summaries; `is_left_alone` says which will not. The lowest piece of a unit goes before the others. Its
+/// version of their rows is older, so no older reading comes to light.
 pub(crate) fn goes_first(
     listing: &Listing,
     now: Nanos,
@@ -87,7 +87,7 @@ pub(crate) fn goes_first(
     if unit.tier == Tier::Raw && is_over(unit, now) && (is_rolled_up(pieces) || pieces.len() == 1) {
         return Some(Going::Unit(unit));
     }
-    // Of files that were set aside nothing is read, so they go before all others.
+    // Files that were set aside are never read, so they go before all others.
     let lowest = pieces.iter().find(|piece| piece.is_set_aside).or(pieces.first());
     lowest.copied().map(Going::Piece)
 }

@@ -25,7 +25,7 @@ pub struct Key {
     pub metric: Box<str>,
     /// The instance, where the metric has instances.
     pub instance: Option<Instance>,
-    /// What the bits of its values mean.
+    /// The meaning of its values' bits.
     pub format: ValueFormat,
 }
 

@@ -112,7 +112,7 @@ pub enum StoreError {
     /// More of something than a named limit allows.
     #[error("more than {limit} {what}")]
     TooMuch {
-        /// What there is too much of.
+        /// The thing of which there is too much.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -196,7 +196,7 @@ impl StoreError {
         matches!(self, StoreError::File { what, .. } if is_reading(*what)) && !self.is_missing()
     }
 
-    /// Takes the first failure of the disk out of what was found: if something could not be read, its source must stay.
+    /// Takes the first disk error out of the list: if a source could not be read, it must stay.
     pub(crate) fn refuse_failures(found: &mut Vec<StoreError>) -> Result<(), StoreError> {
         match found.iter().position(StoreError::is_of_disk) {
             Some(at) => Err(found.swap_remove(at)),

@@ -15,9 +15,9 @@ pub const PART_BYTES_MAX: usize = khz_block::schema::SCHEMA_BYTES_MAX + (1 << 10
 pub const APPENDED_BYTES_MAX: u64 = 1 << 20;
 /// Nodes in one page of the directory: a page is some three kilobytes, one read.
 pub const PAGE_NODES: usize = 64;
-/// Sections of a column file whose columns lie side by side, series by series: those of one page of the directory.
+/// The most sections of a column file whose columns lie side by side, series by series: those of one page of the directory.
 pub const GROUP_SECTIONS: usize = PAGE_NODES;
-/// Bytes of columns of such a group. Who reads all series of one node reads the whole group from the disk.
+/// The most bytes of columns in such a group. A reader of all series of one node reads the whole group from the disk.
 pub const GROUP_BYTES: usize = 2 << 20;
 /// Pages of a directory: a million nodes, far more than a hub has.
 pub const PAGES_MAX: usize = 1 << 14;
@@ -32,10 +32,10 @@ pub const BUCKETS_MAX: usize = 1 << 20;
 /// Bytes that all range queries together may hold: the largest column as readings four times, or an hour of a thousand
 /// series that is still in the log ten times. Beyond it, another query is refused.
 pub const RANGE_BYTES: ByteSize = ByteSize(256 << 20);
-/// What each range query holds beside its rows and buckets: the part of a file that it reads, and lists of series. Two thousand
+/// The memory of each range query beside its rows and buckets: the file part that it reads, and lists of series. Two thousand
 /// queries of few rows fit at a time.
 pub const RANGE_QUERY_BYTES: u64 = 128 << 10;
-/// Metrics that a list of what is in a store has: as many as a hub knows.
+/// The most metrics in a list of a store's content: as many as a hub knows.
 pub const METRICS_LISTED_MAX: usize = 16_384;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
@@ -47,7 +47,7 @@ pub const UNPACKED_BYTES: usize = 64 << 20;
 pub const UNPACKED_SHARE: usize = 64;
 /// And at most this much.
 pub const UNPACKED_BYTES_MAX: usize = 512 << 20;
-/// What each of them takes at least, with its place.
+/// The least memory that each of them takes, including its place.
 pub const UNPACKED_LEAST: usize = 128;
 /// Parts of that memory, each with its own lock and an equal share: a column of an hour at 100 Hz fits into one.
 pub const UNPACKED_SHARDS: usize = 4;
@@ -61,7 +61,7 @@ pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Bytes of open blocks that a commit takes before it writes them: those of 4,096 nodes at 1 Hz in some five seconds. One
 /// piece of more is written alone.
 pub const ROWS_RECORD_BYTES: usize = 8 << 20;
-/// How many times a commit asks for what has come of open blocks. What came since is for the next commit.
+/// How many times a commit asks for new bytes of open blocks. Later bytes go to the next commit.
 pub const TAKES_MAX: usize = 64;
 /// Blocks that wait for the next commit, for example because the disk is slow or full. When there are more, the oldest are
 /// dropped, and their rows are counted.
@@ -70,12 +70,13 @@ pub const BLOCKS_WAITING_BYTES: usize = 256 << 20;
 pub const STORED_RANGES_MAX: usize = 64;
 /// A segment of this size is sealed before its ten minutes are over, in a small store one of less (`SEGMENT_SHARE`).
 pub const SEGMENT_BYTES: u64 = 2 << 30;
-/// A segment with this many blocks, too: the index of one is some hundred bytes in memory.
+/// A segment is also full with this many blocks, since its index takes some hundred bytes of memory for each.
 pub const SEGMENT_BLOCKS: usize = 1 << 19;
 /// Lanes that the log remembers: sixteen epochs of 4,096 nodes. Beyond it, lanes that the hub does not have are forgotten.
 pub const LANES_REMEMBERED: usize = 1 << 16;
 
-/// Blocks of a bundle of the log: those that 4,096 nodes end in eight seconds. One slot of all of them is some 26 kB, a read.
+/// The most blocks of a bundle of the log: those that 4,096 nodes end in eight seconds. One slot of all of them is some 26 kB, a
+/// read.
 pub const BUNDLE_BLOCKS: usize = 512;
 /// Fewer blocks of a segment and a schema make no bundle: to read them is quick.
 pub const BUNDLE_BLOCKS_LEAST: usize = 64;
@@ -88,7 +89,7 @@ pub const BUNDLE_CELLS: usize = 1 << 20;
 /// A store of less than this many bundles has none.
 pub const BUNDLES_SHARE: u64 = 64;
 
-/// Hours of which one pass over a segment writes pieces. Each needs a writer and the rows of one node; segments of ten
+/// The most hours whose pieces one pass over a segment writes. Each needs a writer and the rows of one node; segments of ten
 /// minutes have rows of one hour or two. Rows of further hours take further passes.
 pub const HOURS_AT_ONCE: usize = 2;
 /// Bytes of rows of one node and hour that wait for their section. A node with more gets several sections.

@@ -60,7 +60,7 @@ pub type Take<'a> = dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool + 'a;
 pub struct OpenBlock<'a> {
     /// The block's header.
     pub header: &'a Header,
-    /// What its slots mean, and the hash of that schema. It is there if the header is among these bytes.
+    /// The columns of its slots, and the hash of their schema. Set if these bytes include the header.
     pub begins: Option<(Arc<dyn Columns>, SchemaHash)>,
     /// Where these bytes are in the block; 0: they begin with its header.
     pub offset: usize,

@@ -1,5 +1,5 @@
-//! Makes one file of several: the hour of its ten-minute files, an hour with its late rows, or a roll-up. What is
-//! damaged in the sources is reported, and the rest is written.
+//! Makes one file of several: the hour of its ten-minute files, an hour with its late rows, or a roll-up. Damage in the sources is
+//! reported, and the rest is written.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::writer::{Content, OpenSection, Writer, Written};
 pub struct Merged {
     /// What was written.
     pub written: Written,
-    /// What could not be read of the sources, and so is missing.
+    /// Parts of the sources that could not be read, and so are missing.
     pub damage: Vec<StoreError>,
 }
 
@@ -127,8 +127,8 @@ impl<'a> HourFiles<'a> {
         Ok(damage)
     }
 
-    /// Gives the roll-ups their names, when all three files are whole: if there is no room for one of them, none is there. After
-    /// an error all three are gone, or have their names.
+    /// Gives the roll-ups their names when all three files are complete. If there is no room for one of them, none is kept. After
+    /// an error, all three are removed, or all have their names.
     pub fn finish_roll_ups(self) -> Result<WholeFile<'a>, StoreError> {
         let HourFiles { merged, minutes, hours } = self;
         let [minutes, hours, merged] = [minutes, hours, merged].map(PartFile::complete);
@@ -168,7 +168,7 @@ impl<'a, 'd> Part<'a, 'd> {
     }
 }
 
-/// Writes what `write` makes of each node's joined sections. It gets the series of one section at a time.
+/// Writes the result of `write` for each node's joined sections. It gets the series of one section at a time.
 fn make<'a>(
     disk: &'a Disk,
     path: &Path,

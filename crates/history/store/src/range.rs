@@ -53,8 +53,8 @@ pub trait ColumnFiles: Send + Sync {
     /// The hours with files of rows that reach into this time, in their order.
     fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour>;
 
-    /// The files of this resolution (0: rows) that may have something from `from` on and before `to`; later ones win. What
-    /// cannot be opened is reported.
+    /// The files of this resolution (0: rows) that may have data from `from` on and before `to`. Later ones win. Files that cannot
+    /// be opened are reported.
     fn files(
         &self,
         resolution: Nanos,
@@ -123,7 +123,7 @@ impl OpenRows for () {
     }
 }
 
-/// What a question by names needs to know of all files.
+/// The data of all files that a question by names needs.
 struct Listed {
     metrics: Vec<Arc<Metric>>,
     owners: Vec<NodeName>,
@@ -140,12 +140,12 @@ pub struct RangeReader {
     unpacked: Arc<Unpacked>,
     /// It looks ahead as if each read had waited for the disk.
     is_looking: bool,
-    /// What is in all files, found when somebody asks for it first.
+    /// The content of all files, found at the first request for it.
     listed: Arc<OnceLock<Listed>>,
 }
 
 impl RangeReader {
-    /// A reader of these files, of this log, and of rows that have not come so far.
+    /// A reader of these files, of this log, and of rows that are not in either yet.
     pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
         let budget = Budget::new(RANGE_BYTES, Arc::default());
         let (readings_max, unpacked, listed) = (RANGE_READINGS_MAX, Arc::default(), Arc::default());

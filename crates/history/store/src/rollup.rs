@@ -1,5 +1,5 @@
-//! Roll-ups: a track whose values are summaries, one for each bucket of a minute or an hour. It is made of rows or of a
-//! finer roll-up, and written as one stream for each part of the summaries.
+//! Roll-ups: a track whose values are summaries, one for each bucket of a minute or an hour. It is made from rows or a finer
+//! roll-up, and written as one stream for each part of the summaries.
 
 use khz_model::{Nanos, ValueType};
 
@@ -129,7 +129,7 @@ pub(crate) fn put(track: &Track<Summary>, value_type: ValueType, times: &Times, 
     };
     part(&|it| it.count);
     part(&|it| it.first.bits);
-    // Of a counter, what follows is mostly 0: the lowest value is the first, the highest is the last.
+    // For a counter, the differences with the lowest and the highest value are mostly 0: these are the first and the last value.
     part(&|it| it.last.bits.wrapping_sub(it.first.bits));
     part(&|it| it.first.bits.wrapping_sub(it.lowest));
     part(&|it| it.highest.wrapping_sub(it.last.bits));
@@ -153,7 +153,7 @@ pub(crate) fn put(track: &Track<Summary>, value_type: ValueType, times: &Times, 
     }
 }
 
-/// A sum of whole numbers less the first value, as many times as there are values: small for what hardly moves.
+/// A sum of whole numbers, less the first value times their number. It is small for values that hardly change.
 fn rest_of_sum(summary: &Summary, value_type: ValueType) -> i128 {
     let sum = exact(summary.sum);
     match value_type {

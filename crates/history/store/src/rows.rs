@@ -1,5 +1,5 @@
-//! Rows of one node, turned into columns. Of each series it keeps only the changes, so what stays the same costs
-//! nothing. Rows may come in any order; of two with one time the later one counts.
+//! Rows of one node, turned into columns. It keeps only the changes of each series, so constant values cost nothing. Rows may come
+//! in any order. Of two rows with the same time, the later one counts.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -23,9 +23,9 @@ use crate::writer::{Content, Writer, Written};
 pub struct NodeRows {
     /// The times of the rows, corrected.
     stamps: Vec<Stamp>,
-    /// What the correction has added to each.
+    /// The correction that was added to each row.
     shifts: Vec<i64>,
-    /// What it adds to those that come.
+    /// What it adds to the times of incoming rows.
     shift: i64,
     series: Vec<Changes>,
     index: HashMap<(Arc<str>, Option<Instance>), usize>,
@@ -97,7 +97,7 @@ impl NodeRows {
         for series in columns.iter() {
             slots.push(self.place(series)?);
         }
-        // What the new columns do not have ends here.
+        // Series that the new columns lack end here.
         let mut is_there = vec![false; self.series.len()];
         slots.iter().for_each(|&place| is_there[place] = true);
         let row = self.stamps.len();

@@ -14,7 +14,7 @@ use crate::limits::{COLUMN_BYTES_MAX, PART_BYTES_MAX, ROWS_MAX};
 use crate::part::Part;
 use crate::times::Times;
 
-/// What the index of a section says.
+/// The content of a section's index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Index {
     pub layout: Part,
@@ -40,12 +40,12 @@ struct Column {
 }
 
 impl Columns {
-    /// None so far; those of the group begin here.
+    /// An empty list for a group that begins here.
     pub fn from(begin: u64) -> Self {
         Columns { begin, columns: Vec::new() }
     }
 
-    /// Adds the next column. It begins where the one before ends, or later.
+    /// Adds the next column. It begins at the end of the previous one, or later.
     pub fn push(&mut self, part: Part) {
         let Part { offset, length, checksum } = part;
         debug_assert!(offset >= self.end() && length <= COLUMN_BYTES_MAX, "BUG: a column out of its order");
@@ -153,7 +153,7 @@ impl Section {
         size_of::<Self>() + self.index.columns.held() + times
     }
 
-    /// All bytes from the first column of its group to its index: what a reader of all its columns wants to have in memory.
+    /// All bytes from the first column of its group to its index. A reader of all its columns wants them in memory.
     pub(crate) fn extent(&self) -> Part {
         let offset = self.index.columns.begin.min(self.index.times.offset);
         let length = self.at.end().saturating_sub(offset) as usize;

@@ -24,8 +24,8 @@ use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::open::OpenFiles;
 use crate::{StoreError, shelf::tier::piece_name};
 
-/// The file in the folder of rows that says before which hour no rows are taken: those that were there have been removed,
-/// and their roll-ups are all that is left of them.
+/// The file in the folder of rows that names the hour before which no rows are accepted: the older rows were removed, and only
+/// their roll-ups are left.
 pub(crate) const BEGIN_FILE: &str = "begin";
 
 /// The column files of a store, from any thread.
@@ -54,7 +54,7 @@ pub struct StoredHour {
     pub is_settled: bool,
 }
 
-/// What there is of one tier.
+/// The facts of one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierFacts {
     /// The tier.
@@ -90,7 +90,7 @@ impl Shelf {
         Ok(Answer { found: History::of(files)?, damage })
     }
 
-    /// What there is of each tier.
+    /// The facts of each tier.
     pub fn facts(&self) -> Vec<TierFacts> {
         let listing = self.listing();
         let facts = |tier| {

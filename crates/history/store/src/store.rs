@@ -1,5 +1,5 @@
-//! The store: log, column files, and what is kept of them, in one folder. It starts no thread and knows no clock: one
-//! thread calls [`Store::commit`] each second, and another one [`Store::tick_compaction`].
+//! The store: log, column files and roll-ups, in one folder. It starts no thread and reads no clock. One thread calls
+//! [`Store::commit`] each second, and another one [`Store::tick_compaction`].
 
 mod lock;
 
@@ -108,7 +108,7 @@ impl Store {
         self.log.lock().seal();
     }
 
-    /// Does at most one step of compaction: a segment, a roll-up, a merge, or removing what is too old or too much. It says
+    /// Does at most one step of compaction: a segment, a roll-up, a merge, or the removal of data beyond the limits. It returns
     /// what it did, so that its thread can stop between two steps. After an error it rests for a minute.
     pub fn tick_compaction(&self, now: Nanos) -> Result<Tick, StoreError> {
         self.keep_lock()?;
@@ -120,8 +120,8 @@ impl Store {
         self.compactor.lock().unwrap_or_else(PoisonError::into_inner).bundle_from(least);
     }
 
-    /// If somebody has removed the folder or its lock, the store takes the lock again, unless another process has it now: then
-    /// this one writes nothing more.
+    /// If somebody has removed the folder or its lock, the store takes the lock again. If another process has it by then, this one
+    /// stops writing.
     fn keep_lock(&self) -> Result<(), StoreError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if !lock.is_in_place() {
@@ -146,7 +146,7 @@ impl Store {
         self.shelf.bytes() + self.log.lock().bytes()
     }
 
-    /// What compaction has counted.
+    /// The counters of compaction.
     pub fn counts(&self) -> &Arc<StoreCounts> {
         &self.counts
     }
@@ -202,7 +202,7 @@ impl StoreReader {
         Ok(damage)
     }
 
-    /// What is damaged in the log.
+    /// The damage in the log.
     pub fn damage(&self) -> &[StoreError] {
         &self.damage
     }

@@ -1,5 +1,5 @@
-//! A stream: whole numbers of 64 bits as few bytes, and back, exactly. It knows neither what they mean nor how many
-//! there are; its reader must.
+//! A stream: packs whole numbers of 64 bits into few bytes, without loss. It knows neither their meaning nor their number. The
+//! reader must know both.
 //!
 //! If all numbers are equal, the stream has that number once. Others become differences: from the lowest number (order 0), from the
 //! number before (1) or from the line through the two before (2), whichever is smallest, divided by what divides them
@@ -186,7 +186,7 @@ impl Plan {
 const WINDOWS: usize = 4;
 const WINDOW: usize = 64;
 
-/// Numbers that say what all are like: all of them, or some windows where there are many.
+/// A sample of the numbers: all of them, or some windows if there are many.
 fn sample(numbers: &[u64]) -> impl Iterator<Item = &[u64]> {
     let (step, length) = match numbers.len() {
         0..=512 => (numbers.len().max(1), numbers.len()),

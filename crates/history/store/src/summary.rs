@@ -1,5 +1,5 @@
-//! What a series did over some time: how often it had a value, the first, lowest, highest and last one, their sum, and
-//! how a counter was reset. Summaries of times that follow each other can be joined. It knows no rows.
+//! The summary of a series over some time: the number of values, the first, lowest, highest and last one, their sum, and the resets
+//! of a counter. Summaries of consecutive times can be joined. It knows no rows.
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub enum Total {
     Double(f64),
 }
 
-/// What a series did over some time. Absent and failed readings do not count.
+/// The summary of a series over some time. Absent and failed readings do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Readings with a value.
@@ -38,7 +38,7 @@ pub struct Summary {
     pub highest: u64,
     /// The sum of all values; 0 for labels.
     pub sum: Total,
-    /// The sum of the values before each reset: what must be added to the last value to get what was counted.
+    /// The sum of the values before each reset. Added to the last value, it gives the full count.
     pub correction: Total,
     /// How many times the value fell: a counter that falls was reset.
     pub resets: u64,

@@ -52,7 +52,7 @@ impl Sums {
         self.buckets.get_mut(self.current)
     }
 
-    /// Adds the values of these times, those of one bucket at once.
+    /// Adds the values at these times, all of one bucket at once.
     pub fn add(&mut self, mut times: &[u64], mut values: &[u64]) {
         let before = times.partition_point(|&time| time < self.from);
         (times, values) = (&times[before..], &values[before..]);

@@ -127,7 +127,7 @@ impl Times {
         Stamp { boot: Nanos(self.at[row].saturating_add_signed(real_offset.saturating_neg())), real_offset }
     }
 
-    /// What was added to the times of these rows, because the node's clock was wrong (ns): the largest, up or down.
+    /// The largest correction, up or down, of the times of these rows, because the node's clock was wrong (ns).
     pub fn largest_shift(&self, rows: std::ops::Range<usize>) -> i64 {
         match (self.kind, &self.beside[1]) {
             (Kind::Rows, Beside::Same(shift)) if !rows.is_empty() => shift.cast_signed(),
@@ -160,7 +160,7 @@ impl Times {
 }
 
 impl Kind {
-    /// What the rows of a file are.
+    /// The kind of a file's rows.
     pub fn of(resolution: Nanos) -> Self {
         if resolution.0 == 0 { Kind::Rows } else { Kind::Buckets }
     }

@@ -1,5 +1,5 @@
-//! A track: one series in all rows of a section: in which state it is in each row, and its values where it has some.
-//! The values of rows are bits, those of roll-ups are summaries. It knows no times.
+//! A track: one series in all rows of a section: its state in each row, and its values. In rows the values are bits, in roll-ups
+//! summaries. It knows no times.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -35,7 +35,7 @@ pub(crate) struct Track<T> {
     pub values: Vec<T>,
     /// Holds the labels whose numbers are among the values, so that this process does not forget them.
     pub labels: Vec<Labels>,
-    /// Whether no value is lower than the one before, once somebody has asked.
+    /// Whether no value is lower than the previous one; computed at the first request.
     pub rises: OnceLock<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! Writes a column file from its first byte to its last: a section for each node, column by column. Sections with the same series are
-//! written in groups. Of what is written it keeps only the place.
+//! Writes a column file from its first byte to its last: a section for each node, column by column. Sections with the same series
+//! are written in groups. It keeps only the places of written parts.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::summary::Summary;
 use crate::times::Times;
 use crate::track::Track;
 
-/// What a track holds: readings, or summaries of a roll-up.
+/// The content of a track: readings, or summaries of a roll-up.
 #[derive(Debug)]
 pub(crate) enum Content {
     Readings(Track<u64>),
@@ -104,7 +104,7 @@ enum Done {
 }
 
 impl OpenSection {
-    /// The places of the series of which it has columns. The same series have the same places in any file.
+    /// The places of the series that have columns here. The same series have the same places in any file.
     pub fn places(&self) -> Vec<usize> {
         (0..self.held.len()).filter(|place| self.held[*place]).collect()
     }

@@ -20,19 +20,26 @@ use crate::named::{ANNOTATION, names};
 use crate::outputs::Outputs;
 use crate::past::Past;
 use crate::record::{Event, Key, Line, Outcome, Run};
-use crate::settings::{Action, Boost, Settings};
+use crate::settings::{Action, Boost, Freeze, Settings};
 use crate::worker::{Book, Shared, held};
 
-/// Alerts that a line of the log names.
+/// The most alerts that one line of the log names.
 const NAMED_MAX: usize = 5;
 
-/// Has nodes sample faster: what the actor needs of a hub.
-pub trait Booster: Send + Sync {
-    /// Begins, and says in a sentence what was begun. Does not wait for the end.
+/// Makes nodes do something: what the actor needs of a hub.
+pub trait Nodes: Send + Sync {
+    /// Begins to make a node sample faster, and returns a sentence about it. Does not wait for the end.
     ///
     /// # Errors
-    /// Returns why it cannot, in a sentence.
+    /// Returns the reason for a failure, as a sentence.
     fn boost(&self, node: &str, boost: &Boost) -> Result<String, String>;
+
+    /// Makes nodes keep the rows around now, because of `cause`, and returns a sentence about it. Does not wait until the rows are
+    /// fetched.
+    ///
+    /// # Errors
+    /// Returns the reason for a failure, as a sentence.
+    fn freeze(&self, nodes: &str, freeze: &Freeze, cause: &str) -> Result<String, String>;
 }
 
 /// Acts on alerts. Its threads, and the programs that they run, end with it.
@@ -47,22 +54,18 @@ pub struct Actor {
 pub struct ActionStanding {
     /// What it is.
     pub action: Action,
-    /// What it counts since khz began.
+    /// Its counters since khz began.
     pub counts: Counts,
     /// Its last run.
     pub last: Option<Run>,
 }
 
 impl Actor {
-    /// Starts the actions. The audit log and what they print are kept in `state`, a directory.
+    /// Starts the actions. The audit log and the programs' outputs are kept in `state`, a directory.
     ///
     /// # Errors
-    /// Returns that the log cannot be used, or another reason: then nothing is ever done.
-    pub fn new(
-        settings: Settings,
-        state: &Path,
-        booster: Option<Arc<dyn Booster>>,
-    ) -> Result<Self, ActionError> {
+    /// Returns why nothing can be done, for example that the log cannot be used.
+    pub fn new(settings: Settings, state: &Path, nodes: Option<Arc<dyn Nodes>>) -> Result<Self, ActionError> {
         if settings.actions.len() > ACTIONS_MAX {
             return Err(ActionError::TooMany(settings.actions.len()));
         }
@@ -88,7 +91,7 @@ impl Actor {
             desk: Mutex::new(desk),
             book: Mutex::new(book),
             outputs,
-            booster,
+            nodes,
             is_over: AtomicBool::new(false),
         });
         tend(&shared);
@@ -102,9 +105,9 @@ impl Actor {
         Ok(actor)
     }
 
-    /// Takes the alerts of an evaluation pass, as [`khz_notify::Notifier::tell`] does: all that fire, and those that were resolved.
-    /// Each firing is handed to each of its actions once, over restarts too; what failed before a restart is tried again. The longest annotations of an alert that is too large are
-    /// cut. Does not wait for anybody.
+    /// Takes the alerts of an evaluation pass, as [`khz_notify::Notifier::tell`] does: all firing and resolved ones. Each of its
+    /// actions gets each firing once, also over restarts. A failed action from before a restart is retried. The longest annotations
+    /// of a too large alert are cut. This call never waits.
     pub fn tell(&self, alerts: &[Alert]) {
         let (now, settings) = (now(), &self.shared.settings);
         for alert in alerts {
@@ -131,7 +134,7 @@ impl Actor {
         }
     }
 
-    /// Goes on with alerts that began to fire at another hub, which acts on them: nothing is done about this firing here.
+    /// Notes alerts that began to fire at another hub. That hub acts on them, so this hub does not.
     pub fn adopt(&self, alerts: &[Alert]) {
         let (now, settings) = (now(), &self.shared.settings);
         let mut keys = Vec::new();
@@ -177,7 +180,7 @@ impl Actor {
         all.collect()
     }
 
-    /// Those of the last runs whose numbers are above this one, in the order of their numbers, and not more than `most`.
+    /// The last runs with higher numbers than this one, in the order of their numbers, at most `most`.
     pub fn runs_after(&self, after: u64, most: usize) -> Vec<Run> {
         let book = held(&self.shared.book);
         let mut runs: Vec<&Run> = book.ledger.runs().filter(|run| run.id > after).collect();
@@ -197,18 +200,18 @@ impl Actor {
         runs
     }
 
-    /// What a run printed, if that was kept.
+    /// The output of a run, if it was kept.
     pub fn output(&self, run: u64) -> Option<String> {
         self.shared.outputs.read(run)
     }
 
-    /// What each action counts, by its name.
+    /// The counters of each action, by its name.
     pub fn counts(&self) -> Vec<(String, Counts)> {
         let names = self.shared.settings.actions.iter().map(|action| action.name.clone());
         names.zip(self.shared.lanes.iter().map(|lane| lane.counts.clone())).collect()
     }
 
-    /// Names of actions that alerts have asked for, and that there are not.
+    /// The number of action names that alerts have asked for, and that do not exist.
     pub fn unknown(&self) -> Arc<AtomicU64> {
         self.unknown.clone()
     }
@@ -218,7 +221,7 @@ impl Drop for Actor {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         self.shared.lanes.iter().for_each(Lane::ring);
-        // A program that runs is told to end, and killed two seconds later.
+        // A running program is asked to end, and killed two seconds later.
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! The programs of the configuration for one alert: what khz hands them, and what came of it.
+//! The configured programs for one alert: their input and their results.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,9 +16,9 @@ pub(crate) struct Result {
     pub outcome: Outcome,
     /// A sentence about it.
     pub text: String,
-    /// The same without what the program printed; `None`: it has nothing of that.
+    /// The same without the program's output; `None`: the text contains no output.
     pub end: Option<String>,
-    /// What is to be kept of the output.
+    /// The part of the output that is kept.
     pub output: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Result {
     }
 }
 
-/// An attempt: what it is about.
+/// An attempt: its alert and its action.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a> {
     pub action: &'a Action,
@@ -94,7 +94,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What the end of a program means.
+/// The meaning of a program's end.
 pub(crate) fn outcome(run: &Run) -> Outcome {
     match run.ended {
         Ended::By(status) if status.success() => Outcome::Done,

@@ -1,5 +1,5 @@
-//! Which alerts are in hand: each firing of an alert is handed to each of its actions once, and once more after a restart if it is to
-//! be tried again. State without I/O; time is an argument.
+//! Which alerts are in hand. Each firing of an alert goes to each of its actions once, and once more after a restart if a retry is
+//! due. State without I/O; time is an argument.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::limits::KEYS_MAX;
 use crate::named::{ANNOTATION, names};
 use crate::record::{Again, Event, Key, Line};
 
-/// An alert of which no pass has spoken for this long is forgotten (ms): no rule is evaluated less often than once a day.
+/// An alert that no pass has listed for this long is forgotten (ms), since every rule is evaluated at least once a day.
 const MENTIONED_AGE_MAX: i64 = 2 * 86_400_000;
 /// Names of actions that do not exist; khz logs each once.
 const UNKNOWN_MAX: usize = 256;
@@ -24,38 +24,38 @@ pub(crate) struct Desk {
 /// How an alert is in hand.
 #[derive(Clone, Copy, Debug)]
 struct InHand {
-    /// When a pass last spoke of it (ms since 1970).
+    /// When a pass last listed it (ms since 1970).
     mentioned: i64,
-    /// It failed, and is to be tried again.
+    /// It failed, and a retry is due.
     again: Option<Again>,
-    /// Nobody waits with it: it was in hand before a restart, or found no room.
+    /// No queue holds it: it was in hand before a restart, or found no room.
     is_left: bool,
 }
 
-/// An action that is to act for an alert.
+/// An action to run for an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Its number.
     pub action: usize,
-    /// It has acted and failed before; `None`: it begins.
+    /// The action has run and failed before; `None`: this is the first attempt.
     pub again: Option<Again>,
 }
 
-/// What an alert asks for that was not known before.
+/// The new requests of an alert.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Actions, in the order in which they are to act.
+    /// Actions in the order in which they run.
     pub turns: Vec<Turn>,
-    /// Names that no action has, asked for the first time.
+    /// Unknown action names, asked for for the first time.
     pub unknown: Vec<String>,
-    /// Actions that are not taken in hand, since there are too many.
+    /// Actions that are dropped, since too many are in hand.
     pub dropped: Vec<usize>,
-    /// Actions that wait to be tried again, and whose alert is over.
+    /// Actions that wait for a retry, but whose alert is over.
     pub over: Vec<usize>,
 }
 
 impl Desk {
-    /// This was in hand before a restart, or is in the hand of another hub. True: that was not known, and there is room.
+    /// Restores an entry that was in hand before a restart, or at another hub. Returns true if it is new and there is room.
     pub fn restore(&mut self, key: Key, now: i64) -> bool {
         if let Some(known) = self.keys.get_mut(&key) {
             known.mentioned = now;
@@ -68,14 +68,14 @@ impl Desk {
         has_room
     }
 
-    /// It failed, and is to be tried again; `None`: no more than is in hand now.
+    /// It failed, and a retry is due; `None`: it is only in hand.
     pub fn note(&mut self, key: &Key, again: Option<Again>) {
         if let Some(known) = self.keys.get_mut(key) {
             known.again = again;
         }
     }
 
-    /// Takes an alert in hand. One that is resolved is let go; if it was to be tried again, its action learns that.
+    /// Takes an alert in hand. A resolved alert is released. If a retry was due, its action learns of the end.
     pub fn take(&mut self, alert: &Alert, position: impl Fn(&str) -> Option<usize>, now: i64) -> Asked {
         let mut asked = Asked::default();
         let Some(text) = alert.annotations.get(ANNOTATION) else { return asked };
@@ -116,7 +116,7 @@ impl Desk {
         asked
     }
 
-    /// Whether one more may be taken in hand. Forgets what no pass has spoken of for long, if there are too many.
+    /// Whether there is room for one more. If there are too many, forgets those that no pass has listed for long.
     fn has_room(&mut self, now: i64) -> bool {
         if self.keys.len() >= KEYS_MAX {
             self.keys.retain(|_, known| known.mentioned.abs_diff(now) < MENTIONED_AGE_MAX.unsigned_abs());
@@ -124,7 +124,7 @@ impl Desk {
         self.keys.len() < KEYS_MAX
     }
 
-    /// It found no room: the next pass may ask again.
+    /// It found no room, so the next pass may ask again.
     pub fn give_back(&mut self, key: &Key) {
         match self.keys.get_mut(key) {
             Some(known) if known.again.is_some() => known.is_left = true,
@@ -132,12 +132,12 @@ impl Desk {
         }
     }
 
-    /// Whether the alert fires still, as far as is known.
+    /// Whether the alert still fires, as far as known.
     pub fn is_firing(&self, key: &Key) -> bool {
         self.keys.contains_key(key)
     }
 
-    /// All that is in hand, as lines with which a new file of the log begins.
+    /// All entries in hand, as lines for the start of a new log file.
     pub fn kept(&self, at: i64) -> Vec<Line> {
         let line = |(key, known): (&Key, &InHand)| {
             let event = Event::Kept { key: key.clone(), again: known.again };

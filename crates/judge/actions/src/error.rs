@@ -1,4 +1,4 @@
-//! Why nothing can be done about alerts as the configuration says.
+//! Why the configured actions cannot be used.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use khz_state::StateError;
 /// Why the actions cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
-    /// There are more actions than threads may be.
+    /// There are more actions than the allowed number of threads.
     #[error("there are {0} actions, and at most {max}: leave some out", max = crate::limits::ACTIONS_MAX)]
     TooMany(usize),
     /// The audit log cannot be used. Without it nothing is done.

@@ -1,4 +1,4 @@
-//! Names of hosts: what an alert's label says becomes a word of a command line only if it is the name of exactly one host.
+//! Names of hosts: a label's value becomes a word of a command line only if it is the name of exactly one host.
 
 use crate::limits::HOST_BYTES_MAX;
 

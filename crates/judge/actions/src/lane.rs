@@ -1,4 +1,4 @@
-//! The queue of one action: alerts that wait for it, and those that wait to be tried again.
+//! The queue of one action: alerts that wait for their first attempt, or for a retry.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,27 +27,27 @@ pub(crate) struct Lane {
 /// An alert that waits for an action.
 pub(crate) struct Due {
     pub alert: Arc<Alert>,
-    /// No action may have the alert, of which only some labels are here.
+    /// Why no action may get the alert. Then only some of its labels are here.
     pub unfit: Option<Arc<Unfit>>,
-    /// Those that act after this one.
+    /// The actions that follow this one.
     pub rest: VecDeque<Turn>,
-    /// A run that is to be tried again; `None`: it has not begun.
+    /// The run that is retried; `None`: this is the first attempt.
     pub again: Option<Again>,
     /// It waits until then.
     pub not_before: Option<Instant>,
-    /// There is no room for it in the log, and the log of the hub says so.
+    /// The log has no room for it, and the hub's log has already said so.
     pub is_unlogged: bool,
 }
 
-/// An alert whose labels are too much.
+/// Why an alert with too many or too long labels is refused.
 pub(crate) struct Unfit {
     pub why: String,
-    /// The number of all its labels.
+    /// The fingerprint of all its labels.
     fingerprint: u64,
 }
 
 impl Due {
-    /// An alert for actions, within the size that alerts may have. Of one whose labels are too much, its name and these labels are left.
+    /// An alert for actions, within the size limit of alerts. If its labels are too large, only its name and these labels are kept.
     pub fn new<'a>(alert: &Alert, rest: VecDeque<Turn>, left: impl Iterator<Item = &'a str>) -> Self {
         let of = |alert, unfit| Due { alert, unfit, rest, again: None, not_before: None, is_unlogged: false };
         let why = match alert.fitted() {
@@ -84,13 +84,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Puts back what is to be tried again. Its thread has just taken it out, so the queue has one more than others may put there, at most.
+    /// Puts back an alert for a retry. Its thread has just taken it out, so the queue exceeds its limit by one at most.
     pub fn put_back(&self, due: Due) {
         held(&self.queue).push_back(due);
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// This alert is over: what waits with it to be tried again does not wait any longer.
+    /// This alert is over: retries that wait for it become due at once.
     pub fn is_over(&self, alert: &Alert) {
         let mut queue = held(&self.queue);
         let is_meant =
@@ -104,7 +104,7 @@ impl Lane {
         self.bell.notify_one();
     }
 
-    /// Waits for the next alert whose time has come; `None`: khz ends.
+    /// Waits for the next due alert; `None`: khz ends.
     pub fn next(&self, is_over: &AtomicBool) -> Option<Due> {
         let mut queue = held(&self.queue);
         loop {

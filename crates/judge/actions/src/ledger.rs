@@ -1,4 +1,4 @@
-//! What was done, and how often: the runs that people see, and what holds an action back. State without I/O; time is an argument.
+//! The past runs of actions: what people see, and what limits the next runs. State without I/O; time is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a line of the log: one that an earlier process wrote, or one that was written now.
+    /// Takes a line of the log, from an earlier process or from now.
     pub fn take(&mut self, line: &Line) {
         self.next = self.next.max(line.run);
         match &line.event {
@@ -43,7 +43,7 @@ impl Ledger {
             }
             Event::End { outcome, text, end, output, again } => {
                 if let Some(run) = self.run_mut(line.run) {
-                    // The second end of an attempt says only that no other one follows.
+                    // A second end of an attempt only says that no further attempt follows.
                     run.ended = run.ended.or(Some(line.at));
                     (run.outcome, run.again) = (Some(*outcome), *again);
                     (run.text, run.end) = (text.clone(), end.clone());
@@ -88,12 +88,12 @@ impl Ledger {
         self.next
     }
 
-    /// Numbers go on after this one.
+    /// The next numbers are higher than this one.
     pub fn goes_on_after(&mut self, number: u64) {
         self.next = self.next.max(number);
     }
 
-    /// Why an action must not begin now; `None`: it may.
+    /// Why an action must not begin now; `None`: it may begin.
     pub fn hold(&self, action: &Action, about: &About, now: i64) -> Option<String> {
         let hour = self.hour.get(&action.name);
         let done = hour.map_or(0, |hour| hour.iter().filter(|&&began| is_within(began, now, HOUR)).count());
@@ -108,7 +108,7 @@ impl Ledger {
         })
     }
 
-    /// What came of a run, as far as people see it: with what its program printed, and without that.
+    /// The result of a run for people: with its program's output, and without it.
     pub fn texts(&self, id: u64) -> (&str, Option<&str>) {
         let run = self.runs.iter().rev().find(|run| run.id == id);
         run.map_or(("", None), |run| (&run.text, run.end.as_deref()))
@@ -125,12 +125,12 @@ impl Ledger {
     }
 }
 
-/// Whether two times are less than this apart. Somebody may have set the clock back: what then lies ahead counts, too.
+/// Whether two times are less than this span apart. Somebody may have set the clock back, so times in the future count, too.
 fn is_within(one: i64, other: i64, span: i64) -> bool {
     one.abs_diff(other) < span.unsigned_abs()
 }
 
-/// What a cooldown is about: a node, or else this alert.
+/// The target of a cooldown: a node, or else this alert.
 fn target(about: &About) -> String {
     match about.node.is_empty() {
         true => format!("#{:x}", about.fingerprint),

@@ -35,11 +35,11 @@ mod settings;
 mod slurm;
 mod worker;
 
-pub use actor::{ActionStanding, Actor, Booster};
+pub use actor::{ActionStanding, Actor, Nodes};
 pub use counts::Counts;
 pub use error::ActionError;
 pub use host::{host_of, is_host_name};
 pub use named::{ANNOTATION, names};
 pub use record::{Outcome, Run};
-pub use settings::{Action, Boost, Kind, Settings, Slurm};
+pub use settings::{Action, Boost, Freeze, Kind, Settings, Slurm};
 pub use slurm::drain_by_hand;

@@ -1,10 +1,10 @@
-//! What acting may take. docs/limits.md says what happens beyond each limit.
+//! The limits of actions. docs/limits.md says what happens beyond each limit.
 
 /// Actions of one configuration: each has a thread.
 pub const ACTIONS_MAX: usize = 32;
 /// Names in the annotation of one alert.
 pub const NAMES_MAX: usize = 8;
-/// Alerts that wait for one action. One that finds no room is asked about again in the next pass of its rule.
+/// Alerts that wait for one action. An alert that finds no room is retried in the next pass of its rule.
 pub const WAITING_MAX: usize = 256;
 /// Alerts with their actions that are remembered because they fire: four for each of 4,096 nodes.
 pub const KEYS_MAX: usize = 16_384;
@@ -15,7 +15,7 @@ pub const RUNS_MAX: usize = 1_024;
 pub const HELD_LINES_A_MINUTE_MAX: usize = 6;
 /// Bytes of the audit log; there are two files of this size, the newer and the older one.
 pub const LOG_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of an alert's labels in one line of the log. Of longer ones the line has only the alert's name and its node.
+/// Bytes of an alert's labels in one line of the log. For longer labels, the line has only the alert's name and its node.
 pub const LABELS_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a program's output that are kept as a file, the last ones.
 pub const OUTPUT_BYTES_MAX: usize = 256 << 10;

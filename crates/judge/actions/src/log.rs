@@ -1,6 +1,6 @@
-//! The audit log: `actions.jsonl` in the state directory, a line for each step, on the disk before the step is done. When it is
-//! full, it becomes `actions.1.jsonl`, and a new one begins with what must not be forgotten. Nothing is ever changed in it. If somebody
-//! removes it, it is written again, before anything else is done.
+//! The audit log: `actions.jsonl` in the state directory, with a line for each step, written to the disk before the step is done.
+//! When it is full, it becomes `actions.1.jsonl`, and a new file begins with the lines that must not be lost. Existing lines never
+//! change. If somebody removes it, it is written again before the next step.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::record::Line;
 /// The file's name, without its ending.
 const NAME: &str = "actions";
 
-/// The log. It is this process's as long as this lives.
+/// The log. This process holds it for the life of this value.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     directory: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct AuditLog {
     max: u64,
     /// A file of this size is full.
     full_at: u64,
-    /// It is gone and cannot be written again, and the log of the hub says so.
+    /// The file is gone and cannot be written again, and the hub's log has already said so.
     is_lost: bool,
 }
 
@@ -51,18 +51,18 @@ impl AuditLog {
         let directory = directory.to_owned();
         let mut log = AuditLog { directory, lock, file, older, bytes, max, full_at: max, is_lost: false };
         if !ends_whole {
-            // A process was killed while it wrote: the next line begins a line.
+            // A process was killed while it wrote: the next line must begin on a new line.
             log.write(b"\n").map_err(failed("write", &path))?;
         }
         Ok(log)
     }
 
-    /// Adds a line and waits until it is on the disk, in a file that has its name. `kept` gives what a new file begins with.
+    /// Adds a line and waits until it is on the disk, under the file's name. `kept` gives the first lines of a new file.
     pub fn append(&mut self, line: &Line, kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
         self.append_all(std::slice::from_ref(line), kept)
     }
 
-    /// The same of several lines. Of lines for which there is an error, none is there.
+    /// The same for several lines. After an error, none of them is in the file.
     pub fn append_all(&mut self, lines: &[Line], kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
         self.keep_names()?;
         if self.bytes >= self.full_at {
@@ -72,7 +72,7 @@ impl AuditLog {
         self.write(&all)
     }
 
-    /// Writes the files again that somebody has removed.
+    /// Restores files that somebody has removed.
     fn keep_names(&mut self) -> io::Result<()> {
         self.lock.keep_lock().map_err(io::Error::other)?;
         for file in [&mut self.file].into_iter().chain(self.older.as_mut()).filter(|file| !file.is_there()) {
@@ -83,7 +83,7 @@ impl AuditLog {
         Ok(())
     }
 
-    /// The same, for a thread that does so from time to time: a failure is logged once.
+    /// The same for a thread that calls it from time to time. A failure is logged once.
     pub fn tend(&mut self) {
         if let Err(error) = self.keep_names()
             && !std::mem::replace(&mut self.is_lost, true)
@@ -97,17 +97,17 @@ impl AuditLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.file.file();
         let on_disk = file.write_all(bytes).and_then(|()| file.sync_data());
-        // Somebody may have removed it since.
+        // Somebody may have removed the file since.
         let written = on_disk.and_then(|()| self.keep_names());
         match written {
             Ok(()) => self.bytes += bytes.len() as u64,
-            // Half a line would spoil the next one. If it stays, reading leaves it out.
+            // Half a line would damage the next one. If it cannot be removed, readers skip it.
             Err(_) => _ = self.file.file().set_len(self.bytes),
         }
         written
     }
 
-    /// Begins a new file. At every moment the two files together have all that matters.
+    /// Begins a new file. At every moment, both files together hold everything that matters.
     fn rotate(&mut self, kept: &[Line]) -> io::Result<()> {
         let next = self.directory.join(format!("{NAME}.jsonl.new"));
         match std::fs::remove_file(&next) {
@@ -126,7 +126,7 @@ impl AuditLog {
         before.has_moved(older(&self.directory));
         self.older = Some(before);
         self.bytes = begin.len() as u64;
-        // What is kept must leave room for what comes.
+        // The kept lines must leave room for new ones.
         self.full_at = self.max.max(self.bytes + self.max / 2);
         Ok(())
     }
@@ -153,7 +153,7 @@ fn read(path: &Path, max: u64, each: &mut impl FnMut(Line)) -> io::Result<bool> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
     };
-    // A file is full before its last line is written, and begins with what is kept. Of a larger one, the end counts.
+    // A file may exceed its limit by one line and by the kept lines. Of a still larger file, only the end is read.
     let (most, length) = (4 * max, file.metadata()?.len());
     let mut bytes = vec![0; usize::try_from(length.min(most)).unwrap_or(0)];
     let from = length.saturating_sub(most);

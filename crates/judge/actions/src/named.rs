@@ -1,4 +1,4 @@
-//! The annotation by which a rule asks for actions. It has names only: what they do is in the configuration.
+//! The annotation by which a rule asks for actions. It holds names only. The configuration defines the actions.
 
 use crate::limits::NAMES_MAX;
 

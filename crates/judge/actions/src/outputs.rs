@@ -1,4 +1,4 @@
-//! What diagnosing programs printed: a file for each run, `actions/RUN.txt` in the state directory, the newest ones.
+//! The output of diagnosing programs: a file for each of the newest runs, `actions/RUN.txt` in the state directory.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ActionError;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_MAX};
 
-/// How the name of a file ends that is not complete.
+/// The ending of the name of an incomplete file.
 const UNFINISHED: &str = ".new";
 
 /// The outputs of a state directory.
@@ -40,7 +40,7 @@ impl Outputs {
         DirBuilder::new().recursive(true).mode(0o750).create(&self.folder)
     }
 
-    /// The highest number that there is: no later run may have it.
+    /// The highest existing number. No later run may get it.
     pub fn last(&self) -> u64 {
         self.all().into_iter().max().unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl Outputs {
     pub fn keep(&self, run: u64, text: &str) -> io::Result<()> {
         // Somebody may have removed it.
         self.make_folder()?;
-        // Several runs may end at the same time: each has a file of its own, also until it is complete.
+        // Several runs may end at the same time, so each has its own file even while it is incomplete.
         let next = self.folder.join(format!("{run}{UNFINISHED}"));
         let written = Self::write(&next, text).and_then(|()| std::fs::rename(&next, self.path(run)));
         if written.is_err() {
@@ -74,7 +74,7 @@ impl Outputs {
     pub fn read(&self, run: u64) -> Option<String> {
         let file = std::fs::File::open(self.path(run)).ok()?;
         let mut bytes = Vec::new();
-        // With the line that says how much is left out; older versions kept what takes up to four times as much.
+        // This includes the line that says how much is left out. Older versions kept files of up to four times this size.
         file.take(4 * OUTPUT_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }

@@ -1,4 +1,4 @@
-//! What the log says when khz starts: what was done, what is in hand, and what is to be tried again. Reads no file.
+//! The state that the log gives when khz starts: past runs, runs in hand, and due retries. Reads no file.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use crate::desk::Desk;
 use crate::ledger::Ledger;
 use crate::record::{Again, Event, Key, Line};
 
-/// What the lines so far say.
+/// The state according to the lines so far.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub ledger: Ledger,
     pub desk: Desk,
-    /// Runs that may go on: their alerts, and how many attempts began.
+    /// Runs that may go on: their alerts, and the number of attempts.
     begun: HashMap<u64, (Key, u32)>,
 }
 
@@ -22,7 +22,7 @@ impl Past {
             Event::Begin { attempt, about } => {
                 let key = about.key();
                 self.desk.restore(key.clone(), now);
-                // An attempt that was in hand is not repeated.
+                // A running attempt is not repeated.
                 self.desk.note(&key, None);
                 self.begun.insert(line.run, (key, *attempt));
             }
@@ -39,7 +39,7 @@ impl Past {
         self.ledger.take(line);
     }
 
-    /// An attempt has ended, and the next one is due at this time; `None`: there is no other one.
+    /// An attempt has ended, and the next one is due at this time; `None`: there is none.
     fn ended(&mut self, run: u64, again: Option<i64>) {
         let Some((key, attempts)) = self.begun.remove(&run) else { return };
         self.desk.note(&key, again.map(|at| Again { run, attempts, at }));

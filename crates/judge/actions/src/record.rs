@@ -18,9 +18,9 @@ pub enum Outcome {
     Nothing,
     /// It failed.
     Failed,
-    /// It did not begin: too often, too soon, or its alert was over or too large.
+    /// The run did not begin: too often, too soon, or its alert was over or too large.
     Held,
-    /// khz ended while it ran: nobody knows what came of it.
+    /// khz ended during the run, so its result is unknown.
     Interrupted,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct About {
     pub kind: String,
     pub node: String,
     pub alert: Labels,
-    /// The number of the alert's labels; they may have been too long for the log.
+    /// The fingerprint of the alert's labels, which may have been too long for the log.
     pub fingerprint: u64,
     pub starts_at: i64,
     pub dry_run: bool,
@@ -86,7 +86,7 @@ pub(crate) fn node_of<'a>(action: &Action, alert: &'a Alert) -> Option<&'a str> 
         .filter(|node| !node.is_empty())
 }
 
-/// One firing of one alert, for one action: it acts once.
+/// One firing of one alert, for one action, which runs once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Key {
     pub action: String,
@@ -101,7 +101,7 @@ impl Key {
     }
 }
 
-/// A failed run that is to be tried again.
+/// A failed run with a due retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Again {
     pub run: u64,
@@ -126,19 +126,19 @@ pub struct Run {
     pub alert: Labels,
     /// Since when the alert fires.
     pub starts_at: i64,
-    /// It only says what it would do.
+    /// The action only says what it would do.
     pub dry_run: bool,
-    /// When its last attempt began, or when it was decided not to begin.
+    /// When its last attempt began, or when it was refused.
     pub began: i64,
     /// How many attempts began.
     pub attempts: u32,
     /// When its last attempt ended; `None`: it runs.
     pub ended: Option<i64>,
-    /// What came of its last attempt; `None`: it runs.
+    /// The result of its last attempt; `None`: it runs.
     pub outcome: Option<Outcome>,
     /// A sentence about it, for operators: it may have the last line that a program printed.
     pub text: String,
-    /// The same without what the program printed; `None`: it has nothing of that.
+    /// The same without the program's output; `None`: the text contains no output.
     pub end: Option<String>,
     /// Its output is kept.
     pub has_output: bool,
@@ -147,7 +147,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A sentence about it for somebody who may not read outputs.
+    /// A sentence about it for readers who may not see outputs.
     pub fn text_for_readers(&self) -> &str {
         self.end.as_deref().unwrap_or(&self.text)
     }
@@ -170,11 +170,11 @@ pub(crate) struct Line {
 pub(crate) enum Event {
     /// An attempt begins now.
     Begin { attempt: u32, about: About },
-    /// An attempt has ended, or it is known that there will be no other one. `again`: when the next one is due.
+    /// An attempt has ended, or no further attempt will follow. `again`: when the next one is due.
     End {
         outcome: Outcome,
         text: String,
-        /// The text without what the program printed.
+        /// The text without the program's output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<String>,
         output: bool,
@@ -183,7 +183,7 @@ pub(crate) enum Event {
     },
     /// It does not begin.
     Held { text: String, about: About },
-    /// The older file, which goes, said so: this has acted, and perhaps is to be tried again.
+    /// An entry from the older file, which is removed: this action has run, and a retry may be due.
     Kept {
         key: Key,
         #[serde(default, skip_serializing_if = "Option::is_none")]

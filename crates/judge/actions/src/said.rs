@@ -1,4 +1,4 @@
-//! How many lines of the log say that an action is held back: some in a minute, and then one with the number of the others. Time is an
+//! Limits the log lines about a held-back action: some in a minute, and then one line with the number of the others. Time is an
 //! argument.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::limits::HELD_LINES_A_MINUTE_MAX;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What the log has said of one action.
+/// What the log has already said about one action.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// When the minute began.
@@ -16,10 +16,10 @@ pub(crate) struct Said {
     left_out: u64,
 }
 
-/// What the log is to say now.
+/// What to log now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Say {
-    /// How many alerts of the last minute have no line.
+    /// The number of alerts in the last minute without a line.
     pub left_out: u64,
     /// This one has a line.
     pub this: bool,

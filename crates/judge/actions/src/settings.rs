@@ -1,4 +1,4 @@
-//! What the actions are, as the configuration says it. The program checks the texts; here they have their types.
+//! The actions of the configuration. The program checks the texts; here they are typed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,9 +27,9 @@ pub struct Action {
     pub retries: u32,
     /// The time before it is tried again.
     pub retry_after: Duration,
-    /// It acts on one node once in this time.
+    /// The shortest time between two runs on one node.
     pub cooldown: Duration,
-    /// It acts this often within an hour, on all nodes together.
+    /// The most runs within an hour, on all nodes together.
     pub per_hour: u32,
 }
 
@@ -38,16 +38,18 @@ pub struct Action {
 pub enum Kind {
     /// Runs a program.
     Exec(Vec<String>),
-    /// Runs a program whose output is kept.
+    /// Runs a program, and keeps its output.
     Diagnose(Vec<String>),
     /// Runs a program that saves the work of a node.
     Checkpoint(Vec<String>),
-    /// Has Slurm give a node no more work.
+    /// Tells Slurm to give a node no more work.
     Drain(Slurm),
-    /// Has Slurm put the jobs of a node back into their queue.
+    /// Tells Slurm to put the jobs of a node back into their queue.
     Requeue(Slurm),
-    /// Has the node sample faster for a while.
+    /// Makes the node sample faster for a while.
     Boost(Boost),
+    /// Makes nodes keep the rows around now.
+    Freeze(Freeze),
 }
 
 /// How khz talks to Slurm.
@@ -57,7 +59,7 @@ pub struct Slurm {
     pub scontrol: String,
     /// The same.
     pub squeue: String,
-    /// Its configuration, if that is not where these programs look.
+    /// Its configuration file, if it is not in the default place.
     pub conf: Option<PathBuf>,
     /// Slurm knows nodes without their domain.
     pub strips_domain: bool,
@@ -76,8 +78,19 @@ pub struct Boost {
     pub lasts: Duration,
 }
 
+/// What is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    /// The nodes, as a hostlist with globs; `None`: the node of the alert.
+    pub nodes: Option<String>,
+    /// How long before now the rows begin.
+    pub before: Duration,
+    /// How long after now the rows end.
+    pub after: Duration,
+}
+
 impl Kind {
-    /// The word for it, as the configuration has it.
+    /// The configuration's word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Kind::Exec(_) => "exec",
@@ -86,6 +99,7 @@ impl Kind {
             Kind::Drain(_) => "drain",
             Kind::Requeue(_) => "requeue",
             Kind::Boost(_) => "boost",
+            Kind::Freeze(_) => "freeze",
         }
     }
 }

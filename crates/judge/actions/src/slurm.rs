@@ -1,5 +1,5 @@
-//! Slurm, by its own programs: a node that is drained, jobs that go back into their queue. Never resumes a node. Each name is first
-//! shown to Slurm, which must know it as exactly one node.
+//! Drains nodes and requeues their jobs with Slurm's own programs. Never resumes a node. Slurm must first confirm each name as the
+//! name of exactly one node.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::limits::{JOBS_MAX, REASON_BYTES_MAX, SLURM_BYTES_MAX};
 use crate::record::Outcome;
 use crate::settings::{Action, Kind, Slurm};
 
-/// What begins every reason: people see who has drained a node.
+/// The beginning of every reason, so that people see who has drained a node.
 const PREFIX: &str = "khz: ";
 
-/// What Slurm is asked with.
+/// The access to Slurm.
 pub(crate) struct Asker<'a> {
     pub slurm: &'a Slurm,
     pub timeout: Duration,
@@ -64,7 +64,7 @@ impl Asker<'_> {
         let words = ["-h", "-t", "RUNNING", "-o", "%i", "-w", node].map(str::to_owned);
         let printed = self.ask(&self.slurm.squeue, words.into())?;
         let Listed { jobs, unread } = Listed::of(&printed);
-        // Jobs that stay on the node are no success.
+        // If jobs stay on the node, the run has failed.
         let (done, unread) = match unread.as_slice() {
             [] => (Outcome::Done, String::new()),
             [first, others @ ..] => {
@@ -142,7 +142,7 @@ impl Asker<'_> {
         match outcome(&run) {
             Outcome::Done => Ok(run.output),
             other => {
-                // With the node and what was asked of it; the reason of a drain is in the log already.
+                // The text includes the node and the request. The reason of a drain is already in the log.
                 let words = command.iter().map(String::as_str).filter(|word| !word.starts_with("Reason="));
                 let what = short(&words.collect::<Vec<_>>().join(" "));
                 Err(Result::new(other, format!("{what}: {}", run.sentence(self.timeout))))
@@ -160,7 +160,7 @@ pub(crate) fn reason_of(slurm: &Slurm, alert: &Alert) -> String {
     }
 }
 
-/// Drains this node because somebody says so: `khz health`. `None`: the action is not one that drains.
+/// Drains this node at a user's request: `khz health`. `None`: the action is not a drain.
 pub fn drain_by_hand(action: &Action, node: &str, reason: &str) -> Option<(Outcome, String)> {
     let Kind::Drain(slurm) = &action.kind else { return None };
     let is_over = AtomicBool::new(false);
@@ -169,7 +169,7 @@ pub fn drain_by_hand(action: &Action, node: &str, reason: &str) -> Option<(Outco
     Some((result.outcome, result.text))
 }
 
-/// A reason that begins as all of khz do, in one line of plain letters.
+/// A reason with khz's prefix, in one line of plain letters.
 fn reason_text(reason: &str) -> String {
     let plain = |c: char| if c == ' ' || c.is_ascii_graphic() && !"'\"\\`$|;".contains(c) { c } else { '_' };
     let text: String = reason.chars().map(plain).collect();
@@ -185,9 +185,9 @@ fn short(text: &str) -> String {
 /// What `squeue` has listed.
 #[derive(Debug, PartialEq, Eq)]
 struct Listed<'a> {
-    /// The jobs, each once, as `scontrol requeue` calls them.
+    /// The jobs, each once, by the names for `scontrol requeue`.
     jobs: Vec<&'a str>,
-    /// Words that are no jobs, as far as khz can see.
+    /// Words that are not jobs, as far as khz can see.
     unread: Vec<&'a str>,
 }
 
@@ -202,16 +202,16 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// What `scontrol requeue` calls a job of which `squeue` says `%i`: `12`, or `12_3`, a task of an array. The number of a task alone will
-/// not do: the last task of an array has the number of the array, so all tasks of it would go, on all nodes. The parts of a job of
-/// several kinds (`12+0`) run together, and go together.
+/// The name for `scontrol requeue` of a job that `squeue` prints with `%i`: `12`, or `12_3`, a task of an array. The number of a
+/// task alone is not enough: the last task of an array has the array's number, so all its tasks would be requeued, on all nodes.
+/// The parts of a heterogeneous job (`12+0`) run together, and are requeued together.
 fn job(listed: &str) -> Option<&str> {
     let name = listed.split('+').next()?;
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     name.split('_').all(is_number).then_some(name)
 }
 
-/// Whether one of a state's words says that the node gets no more work for this reason: `IDLE+DRAIN`, `DRAINED*`.
+/// Whether one of a state's words means that the node is drained: `IDLE+DRAIN`, `DRAINED*`.
 fn is_drained(state: &str) -> bool {
     state.split('+').any(|word| {
         let word = word.trim_end_matches(|c: char| !c.is_ascii_alphabetic());

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use khz_state::Tended;
 
-use crate::actor::{Booster, now};
+use crate::actor::{Nodes, now};
 use crate::command::{Attempt, Result};
 use crate::desk::{Desk, Turn};
+use crate::host::is_host_name;
 use crate::lane::{Due, Lane, Unfit};
 use crate::ledger::Ledger;
 use crate::log::AuditLog;
@@ -24,17 +25,17 @@ pub(crate) struct Shared {
     pub desk: Mutex<Desk>,
     pub book: Mutex<Book>,
     pub outputs: Outputs,
-    pub booster: Option<Arc<dyn Booster>>,
+    pub nodes: Option<Arc<dyn Nodes>>,
     pub is_over: AtomicBool,
 }
 
-/// What was done, in memory and on the disk.
+/// The past runs, in memory and on the disk.
 pub(crate) struct Book {
     pub ledger: Ledger,
     pub log: AuditLog,
 }
 
-/// What found no room in the log is tried again so much later, as long as its alert fires.
+/// How long a step that the log could not take waits for a retry, as long as its alert fires.
 const LOGGED_AGAIN: Duration = Duration::from_secs(5);
 
 impl Shared {
@@ -58,12 +59,12 @@ impl Shared {
     /// Hands an alert to its next action.
     pub fn pass(&self, turn: Turn, due: Due) {
         let retry_after = self.settings.actions[turn.action].retry_after;
-        // One whose alert is over only learns that.
+        // If the alert is over, the action only learns of that.
         let waits = turn.again.filter(|_| due.alert.is_firing());
         let not_before = waits.map(|again| Instant::now() + until(again.at, retry_after));
         let due = Due { again: turn.again, not_before, is_unlogged: false, ..due };
         if let Err(due) = self.lanes[turn.action].put(due) {
-            // The next pass of its rule asks for these again.
+            // The next pass of the rule asks for these actions again.
             let mut desk = held(&self.desk);
             for left in std::iter::once(turn.action).chain(due.rest.iter().map(|turn| turn.action)) {
                 desk.give_back(&due.about(&self.settings.actions[left]).key());
@@ -82,7 +83,7 @@ impl Shared {
                 self.give_up(action, again.run, "the alert is over");
                 return Next::Pass(due);
             }
-            // Since the last attempt somebody has changed the configuration.
+            // The configuration was changed since the last attempt.
             Some(again) if again.attempts > action.retries => {
                 self.give_up(action, again.run, &format!("retries is {} now", action.retries));
                 held(&self.desk).note(&about.key(), None);
@@ -100,7 +101,7 @@ impl Shared {
         let (run, number) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                // Of what is tried again and again for want of room, the log of the hub has one line.
+                // If a full log causes many retries, the hub's log has one line about it.
                 if !std::mem::replace(&mut due.is_unlogged, true) {
                     let shown = shown(&about);
                     tracing::warn!(
@@ -126,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Decides whether an action may begin, and writes that down.
+    /// Decides whether an action may begin, and logs the decision.
     fn admit(
         &self,
         at: usize,
@@ -154,7 +155,7 @@ impl Shared {
         }
         let event = Event::Held { text, about: about.clone() };
         self.write(&mut book, run, event).map_err(Refused::Log)?;
-        // Who sees it in the log finds it counted.
+        // The lock is held, so a reader of the log finds it counted.
         self.lanes[at].counts.ended(Outcome::Held);
         Err(Refused::Held)
     }
@@ -166,7 +167,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes that a failed run is not tried again.
+    /// Logs that a failed run is not retried.
     fn give_up(&self, action: &Action, run: u64, why: &str) {
         let mut book = held(&self.book);
         let (text, end) = book.ledger.texts(run);
@@ -179,7 +180,7 @@ impl Shared {
         }
     }
 
-    /// Writes what came of an attempt.
+    /// Logs the result of an attempt.
     fn end(&self, action: &Action, about: &About, run: u64, result: &Result, again: Option<Again>) {
         let (name, shown) = (&action.name, shown(about));
         let has_output = result.output.as_ref().is_some_and(|output| {
@@ -208,7 +209,7 @@ impl Shared {
         let line = Line { at, run, event };
         let kept = || held(&self.desk).kept(at);
         let written = book.log.append(&line, kept);
-        // What was done is known here, also if the disk is full.
+        // The result is kept in memory even if the disk is full.
         if written.is_ok() || matches!(line.event, Event::End { .. }) {
             book.ledger.take(&line);
         }
@@ -231,18 +232,43 @@ impl Shared {
             Kind::Diagnose(words) => attempt.program(words, true, &self.is_over),
             Kind::Drain(slurm) => asker(slurm).drain(attempt.node(), &reason_of(slurm, alert)),
             Kind::Requeue(slurm) => asker(slurm).requeue(attempt.node()),
-            Kind::Boost(boost) => match (&self.booster, attempt.node()) {
+            Kind::Boost(boost) => match (&self.nodes, attempt.node()) {
                 (_, "") => Result::new(Outcome::Failed, "the alert names no node"),
                 (None, _) => Result::new(Outcome::Failed, "nothing can be sampled faster here"),
                 (Some(_), node) if action.dry_run => {
                     Result::new(Outcome::DryRun, format!("would sample {node} at {}", boost.rate))
                 }
-                (Some(booster), node) => match booster.boost(node, boost) {
-                    Ok(text) => Result::new(Outcome::Done, text),
-                    Err(problem) => Result::new(Outcome::Failed, problem),
-                },
+                (Some(nodes), node) => told(nodes.boost(node, boost)),
             },
+            Kind::Freeze(freeze) => {
+                let meant = freeze.nodes.as_deref().unwrap_or_else(|| attempt.node());
+                match (&self.nodes, meant) {
+                    (_, "") => {
+                        Result::new(Outcome::Failed, "the alert names no node, and the action neither")
+                    }
+                    // A label's publisher must not select more than one node.
+                    (_, node) if freeze.nodes.is_none() && !is_host_name(node) => {
+                        Result::new(Outcome::Failed, format!("{node:?} is not the plain name of a host"))
+                    }
+                    (None, _) => Result::new(Outcome::Failed, "nothing can be frozen here"),
+                    (Some(_), meant) if action.dry_run => {
+                        Result::new(Outcome::DryRun, format!("would freeze {meant}"))
+                    }
+                    (Some(nodes), meant) => {
+                        let cause = format!("alert {}", shown(&About::new(action, alert)));
+                        told(nodes.freeze(meant, freeze, &cause))
+                    }
+                }
+            }
         }
+    }
+}
+
+/// The result of something that a hub has done.
+fn told(done: std::result::Result<String, String>) -> Result {
+    match done {
+        Ok(text) => Result::new(Outcome::Done, text),
+        Err(problem) => Result::new(Outcome::Failed, problem),
     }
 }
 
@@ -264,18 +290,18 @@ enum Next {
 
 /// Why an action does not begin.
 enum Refused {
-    /// It is held back, which is written down.
+    /// The action is held back, and this was logged.
     Held,
-    /// That cannot be written down.
+    /// This could not be logged.
     Log(std::io::Error),
 }
 
-/// How long it is until this time (ms since 1970). Somebody may have set the clock back.
+/// The time until this moment (ms since 1970). Somebody may have set the clock back.
 fn until(at: i64, most: Duration) -> Duration {
     Duration::from_millis(u64::try_from(at.saturating_sub(now())).unwrap_or(0)).min(most)
 }
 
-/// When this span of time will have passed (ms since 1970).
+/// The moment at which this span will have passed (ms since 1970).
 fn after(span: Duration) -> i64 {
     now().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }
@@ -289,7 +315,7 @@ fn shown(about: &About) -> String {
     khz_model::printable::printable(&shown).into_owned()
 }
 
-/// A panic of another thread is that thread's matter.
+/// Ignores a panic of another thread.
 pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! An alert as the judge hands it over, and what is derived from its labels. Does not know where it goes.
+//! An alert as the judge passes it, and what is derived from its labels. It does not know where the alert goes.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
@@ -22,14 +22,18 @@ pub struct Alert {
     pub annotations: Labels,
     /// When it began to fire.
     pub starts_at: i64,
-    /// When it began to fire by what this hub has judged itself, where several hubs judge the same; `None`: only another one has.
+    /// When it began to fire according to this hub's own evaluations, if several hubs judge the same rules; `None`: only another
+    /// hub saw it.
     pub fired_here_at: Option<i64>,
-    /// When it was resolved the last time before it became active again.
+    /// When it was last resolved before it became active again.
     pub ended_before: Option<i64>,
     /// When it was resolved; `None` while it fires.
     pub ends_at: Option<i64>,
-    /// It is resolved at this hub only, and went on at another one.
+    /// It is resolved at this hub only, and goes on at another one.
     pub went_on: bool,
+    /// If several hubs judge the same rules: since when its message has waited (ms since 1970), at another hub or for that hub's
+    /// word.
+    pub waits_since: Option<i64>,
     /// Where people can see its expression; may be empty.
     pub generator_url: String,
 }
@@ -50,24 +54,24 @@ impl Alert {
         self.ends_at == other.ends_at && (self.starts_at == other.starts_at || !self.is_firing())
     }
 
-    /// About the memory that it takes.
+    /// Roughly the memory that it takes.
     pub fn bytes(&self) -> usize {
         let texts = self.labels.iter().chain(&self.annotations);
         let texts: usize = texts.map(|(name, value)| name.len() + value.len() + PAIR_BYTES).sum();
         texts + self.generator_url.len() + size_of::<Alert>()
     }
 
-    /// True if it is larger than alerts may be.
+    /// True if it exceeds the size limit of alerts.
     pub fn is_too_large(&self) -> bool {
         self.labels.len() > ALERT_LABELS_MAX
             || self.annotations.len() > ALERT_LABELS_MAX
             || self.bytes() > ALERT_BYTES_MAX
     }
 
-    /// The same, within the size that alerts may have: the longest annotations are cut, and say so.
+    /// The same, within the size limit of alerts. The longest annotations are cut, and say so.
     ///
     /// # Errors
-    /// Returns what is too much, as a sentence: labels are the alert's identity, and are not cut.
+    /// Returns what is too large, as a sentence. Labels are the alert's identity, so they are not cut.
     pub fn fitted(&self) -> Result<Cow<'_, Alert>, String> {
         if !self.is_too_large() {
             return Ok(Cow::Borrowed(self));
@@ -101,13 +105,13 @@ impl Alert {
         Ok(Cow::Owned(alert))
     }
 
-    /// The number that Alertmanager gives to its labels and the external ones.
+    /// Alertmanager's hash of its labels with the external ones.
     pub fn fingerprint(&self, external: &Labels) -> u64 {
         number(with_external(&self.labels, external).into_iter())
     }
 }
 
-/// The number that Alertmanager gives to labels.
+/// Alertmanager's hash of labels.
 pub fn fingerprint(labels: &Labels) -> u64 {
     number(labels.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
@@ -124,7 +128,7 @@ fn number<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
     hash
 }
 
-/// Cuts some bytes out of the longest annotation; where the texts are short, the one with the longest name goes.
+/// Cuts some bytes out of the longest annotation. If all texts are short, the annotation with the longest name is removed.
 fn cut_longest(annotations: &mut Labels, bytes: usize) {
     let Some((name, text)) = annotations.iter_mut().max_by_key(|(_, text)| text.len()) else { return };
     let longest = name.clone();
@@ -142,10 +146,10 @@ fn cut_longest(annotations: &mut Labels, bytes: usize) {
 /// Room for ` (cut: 18446744073709551615 bytes)`.
 const CUT_NOTE_BYTES: usize = 40;
 
-/// What a pair of short texts takes beyond its letters.
+/// The memory of a pair of short texts beyond its letters.
 const PAIR_BYTES: usize = 2 * size_of::<String>();
 
-/// Labels with the external ones. The alert's own win.
+/// Labels with the external ones. The alert's own labels win.
 pub fn with_external<'a>(labels: &'a Labels, external: &'a Labels) -> BTreeMap<&'a str, &'a str> {
     let all = external.iter().chain(labels);
     all.map(|(name, value)| (name.as_str(), value.as_str())).collect()
@@ -175,7 +179,7 @@ impl Borrow<Labels> for ByLabels {
     }
 }
 
-/// An alert that is told: copied once if somebody keeps it, however many do.
+/// An alert on its way to several ways: it is copied once if any of them keeps it.
 pub(crate) struct Told<'a> {
     pub alert: &'a Alert,
     kept: Option<Arc<Alert>>,

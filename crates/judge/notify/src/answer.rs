@@ -1,4 +1,5 @@
-//! What came of a request or a message: taken, refused for good, not taken now, or unknown; and what HTTP's statuses mean.
+//! The result of a request or a message: accepted, refused for good, not accepted now, or unknown. Also the meaning of HTTP
+//! statuses.
 
 use std::time::Duration;
 
@@ -6,12 +7,12 @@ use khz_ask::{NoAnswer, PostAnswer};
 
 use crate::limits::PROBLEM_BYTES_MAX;
 
-/// What the other side said.
+/// The answer of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It has it; its word, such as a status.
+    /// Accepted; the text is the answer, such as a status.
     Taken(String),
-    /// It has it for some of those to whom it goes, and refuses it for the others.
+    /// The other side has accepted it for some recipients, and refuses it for the others.
     Partly {
         /// Its word.
         said: String,
@@ -20,12 +21,14 @@ pub enum Answer {
         /// Who these are, and why.
         problem: String,
     },
-    /// It will never take it: sending it again does not help.
+    /// The other side will never accept it, so a resend does not help.
     Refused(String),
-    /// It does not take it now; it may have said for how long.
+    /// The other side refuses it because of its content. If it has several alerts, one of them may be the reason.
+    Unfit(String),
+    /// The other side does not accept it now, and may have said how long to wait.
     Later(String, Option<Duration>),
-    /// It may have it or not: it got all of it, and its answer did not come. It may have said for how long it wants to be left
-    /// alone.
+    /// The other side got all of it, but its answer did not come, so it may have accepted it or not. It may have said how long to
+    /// wait.
     Unknown(String, Option<Duration>),
 }
 
@@ -36,12 +39,13 @@ impl Answer {
             Answer::Taken(text)
             | Answer::Partly { problem: text, .. }
             | Answer::Refused(text)
+            | Answer::Unfit(text)
             | Answer::Later(text, _)
             | Answer::Unknown(text, _) => text,
         }
     }
 
-    /// The same with another sentence.
+    /// The same with another text.
     pub(crate) fn map(self, change: impl Fn(&str) -> String) -> Self {
         match self {
             Answer::Taken(text) => Answer::Taken(change(&text)),
@@ -49,6 +53,7 @@ impl Answer {
                 Answer::Partly { said: change(&said), refused, problem: change(&problem) }
             }
             Answer::Refused(text) => Answer::Refused(change(&text)),
+            Answer::Unfit(text) => Answer::Unfit(change(&text)),
             Answer::Later(text, wish) => Answer::Later(change(&text), wish),
             Answer::Unknown(text, wish) => Answer::Unknown(change(&text), wish),
         }
@@ -68,15 +73,16 @@ pub(crate) fn of_http(answer: Result<PostAnswer, NoAnswer>) -> Answer {
     };
     match status {
         200..=299 => Answer::Taken(said),
-        // What is shown to a server is what the configuration says; another address must be written there.
+        // Only the address of the configuration may get the content. Another address must be written there.
         300..=399 => Answer::Refused(format!("it redirects ({said}); write the other address into url")),
         401 | 403 | 407 => Answer::Refused(format!(
             "{said}; it does not let us in: check bearer, user and password, cert and key, and headers"
         )),
         404 | 405 => Answer::Refused(format!("{said}; check url")),
+        400 | 413 | 422 => Answer::Unfit(said),
         408 | 425 | 429 => Answer::Later(said, retry_after),
         400..=499 => Answer::Refused(said),
-        // A proxy says that it has no answer of the server: the server may have the request.
+        // A proxy got no answer from the server, which may still have got the request.
         502 | 504 => Answer::Unknown(said, retry_after),
         _ => Answer::Later(said, retry_after),
     }
@@ -105,8 +111,11 @@ mod tests {
         for status in [200, 202, 204] {
             assert!(matches!(meaning(status), Answer::Taken(_)), "{status}");
         }
-        for status in [301, 307, 400, 401, 403, 404, 410, 413, 422] {
+        for status in [301, 307, 401, 403, 404, 410] {
             assert!(matches!(meaning(status), Answer::Refused(_)), "{status}");
+        }
+        for status in [400, 413, 422] {
+            assert!(matches!(meaning(status), Answer::Unfit(_)), "{status}");
         }
         for status in [100, 408, 429, 500, 503] {
             let later = Answer::Later(format!("status {status}: why"), Some(Duration::from_secs(7)));

@@ -1,4 +1,4 @@
-//! Alerts as the JSON that others read: Alertmanager's API v2, and the body of its webhooks, version 4. Times are RFC 3339.
+//! Alerts as JSON for other programs: Alertmanager's API v2, and the body of its webhooks, version 4. Times are RFC 3339.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::alert::{ALERT_NAME, Alert, Labels, with_external};
 use crate::message::Message;
 use crate::queue::Batch;
 
-/// The time that Go has for none.
+/// Go's zero time.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 type Texts<'a> = BTreeMap<&'a str, &'a str>;
@@ -104,7 +104,8 @@ fn hooked<'a>(alert: &'a Alert, external: &'a Labels) -> Hooked<'a> {
     }
 }
 
-/// When it began. If the hub's clock was set back since, that may be later than the end, and Alertmanager would refuse it.
+/// The start of the alert. If the hub's clock was set back, the start may be later than the end, and Alertmanager would refuse the
+/// alert.
 fn begin(alert: &Alert, end: i64) -> i64 {
     alert.starts_at.min(end)
 }
@@ -118,8 +119,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("BUG: texts cannot be written as JSON")
 }
 
-/// A time in ms since 1970 as RFC 3339. Times before 1970 and after the year 2554, which nobody means, are the nearest of the
-/// others.
+/// A time in ms since 1970 as RFC 3339. Times before 1970 or after 2554, which nobody means, become the nearest valid time.
 fn time(ms: i64) -> String {
     const LAST: u64 = u64::MAX / 1_000_000;
     let ms = u64::try_from(ms).unwrap_or(0).min(LAST);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn alertmanager_gets_what_prometheus_would_send() {
         let alerts = vec![(1, alert("n1", None)), (2, alert("n2", Some(1_700_000_060_000)))];
-        let sent = Batch { alerts, believed_until: 1_700_000_240_000 };
+        let sent = Batch { alerts, believed_until: 1_700_000_240_000, has_parts: false };
         let external = [("cluster".to_owned(), "a".to_owned())].into();
         let expected = concat!(
             r#"[{"labels":{"alertname":"Down","cluster":"a","node":"n1"},"annotations":{"summary":"it is \"down\""},"#,
@@ -170,7 +170,7 @@ mod tests {
     fn no_alert_begins_after_its_end_also_if_the_clock_was_set_back() {
         let ended = alert("n1", Some(1_699_999_000_000));
         let (firing, believed_until) = (alert("n2", None), 1_699_999_500_000);
-        let sent = Batch { alerts: vec![(1, ended.clone()), (2, firing)], believed_until };
+        let sent = Batch { alerts: vec![(1, ended.clone()), (2, firing)], believed_until, has_parts: false };
         let sent: serde_json::Value = serde_json::from_slice(&batch(&sent, &Labels::new())).unwrap();
         for alert in sent.as_array().unwrap() {
             assert_eq!(alert["startsAt"], alert["endsAt"]);

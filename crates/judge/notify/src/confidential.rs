@@ -1,5 +1,5 @@
-//! What nobody is shown: the secrets of all ways together, since a server or a program may quote any of them. Secrets are in
-//! files, and each is read again when it has changed.
+//! The secrets of all ways together. They must never be shown, since any server or program may quote them. Secrets are in files.
+//! Each file is read again when it has changed.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use khz_ask::{ForeignServer, Login, Secrets, is_secret_header};
 use crate::now::Now;
 use crate::settings::Settings;
 
-/// A shorter word of a command is in any text.
+/// A shorter word of a command would occur in any text.
 const WORD_BYTES_MIN: usize = 4;
 
 /// Where the secrets of a configuration are.
@@ -23,10 +23,10 @@ pub(crate) struct Confidential {
     known: Mutex<HashMap<PathBuf, (Stamp, Secrets)>>,
 }
 
-/// What is another one when a file has changed: device, inode, length, and when it was changed, in seconds and nanoseconds.
+/// What changes with a file: device, inode, length, and the time of the change in seconds and nanoseconds.
 type Stamp = (u64, u64, u64, i64, i64);
 
-/// A file that was changed in this last time, in seconds, may be changed again without another stamp.
+/// A file that was changed within this time, in seconds, may change again without a new stamp.
 const SETTLED: i64 = 2;
 
 impl Confidential {
@@ -59,8 +59,7 @@ impl Confidential {
         self.fixed.add_url(&server.url);
     }
 
-    /// The secrets as they are now. A file is read only if it has changed since; one that cannot be read has none that was shown to
-    /// anybody.
+    /// The current secrets. A file is read only if it has changed. An unreadable file has no secret that could have been shown.
     pub fn read(&self) -> Secrets {
         let (mut secrets, now) = (self.fixed.clone(), Now::read().wall / 1_000);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +85,8 @@ impl Confidential {
     }
 }
 
-/// Where the words of a command begin to look like a secret, for each word: after `--password=`, after `--token` as a whole,
-/// after `Authorization:`, and after the '?' of a URL. `None`: nothing of it does. The program itself is none.
+/// For each word of a command, where a secret seems to begin: after `--password=`, after `--token` as a whole word, after
+/// `Authorization:`, and after the '?' of a URL. `None`: the word has no secret. The program's name is no secret.
 pub fn secret_words(command: &[String]) -> Vec<Option<usize>> {
     let mut is_next = false;
     let one = |(number, word): (usize, &String)| {

@@ -1,5 +1,5 @@
-//! What the two kinds of ways have in common: state that is fed with alerts and moments, and says what is to be sent and when.
-//! It does no I/O, so a test can run days of it in no time.
+//! The common interface of both kinds of ways: a state that takes alerts and times, and says what to send and when. It does no I/O,
+//! so a test can simulate days in no time.
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
@@ -15,13 +15,13 @@ pub(crate) trait Core: Send + 'static {
     /// Takes the newest state of an alert.
     fn take(&mut self, told: &mut Told<'_>, now: Now);
 
-    /// All alerts of a pass were taken: those that nobody has mentioned for long are no longer judged.
+    /// All alerts of a pass were taken. Alerts that no pass has listed for long are no longer judged.
     fn end_of_pass(&mut self, now: Now);
 
-    /// When something is to be done, on the steady clock; `None`: not before something new is taken.
+    /// When something is due, on the steady clock; `None`: not before something new is taken.
     fn due(&self) -> Option<u64>;
 
-    /// What is to be sent now, if it is time.
+    /// The next job, if it is time to send it.
     fn next(&mut self, now: Now) -> Option<Self::Job>;
 
     /// What came of it.
@@ -30,27 +30,42 @@ pub(crate) trait Core: Send + 'static {
     /// Alerts of a job.
     fn alerts(job: &Self::Job) -> u64;
 
+    /// The labels of its alert, for the log; `None`: it has several.
+    fn only_alert(_job: &Self::Job) -> Option<&Labels> {
+        None
+    }
+
+    /// The job is sent again in parts, so that only the unwanted alerts are refused.
+    fn is_parted(_job: &Self::Job, _answer: &Answer) -> bool {
+        false
+    }
+
+    /// The other side refuses something that still must be sent.
+    fn has_refused(&self) -> bool {
+        false
+    }
+
     /// Alerts that wait to be sent, and alerts that were dropped since the last call.
     fn numbers(&mut self) -> (u64, u64);
 
-    /// What people believe to fire, or may believe to; nothing, if it is told again and again in any case.
+    /// What people believe to fire, or may believe to fire. Empty for a way that resends alerts in any case.
     fn records(&mut self) -> Vec<Record> {
         Vec::new()
     }
 
-    /// Somebody else has told people this.
+    /// Another hub has told people this.
     fn adopt(&mut self, _record: Record, _now: Now) {}
 
-    /// Somebody else tells people of these alerts from now on: they are forgotten, without a word.
+    /// Another hub sends messages about these alerts from now on. They are forgotten without a message.
     fn release(&mut self, is_meant: &dyn Fn(&Labels) -> bool);
 
-    /// What survives a restart, if it has changed since the last call.
+    /// What must survive a restart, if it has changed since the last call.
     fn record(&mut self, _now: Now) -> Option<Kept> {
         None
     }
 }
 
-/// What a way knows over a restart.
+/// The state of a way that survives a restart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     pub records: Vec<Record>,
@@ -64,15 +79,15 @@ impl From<Vec<Record>> for Kept {
     }
 }
 
-/// What is known of one alert over a restart: people were told that it fires, or may have been.
+/// The state of one alert that survives a restart: people know that it fires, or may know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub alert: std::sync::Arc<Alert>,
-    /// When they were told, in ms since 1970.
+    /// When people were told, in ms since 1970.
     pub told_at: i64,
-    /// A message about it may have come or not.
+    /// A message about it may have arrived or not.
     pub is_unsure: bool,
-    /// The message was refused for good: people know nothing of it.
+    /// The message was refused for good, so people know nothing of the alert.
     pub is_refused: bool,
 }
 
@@ -83,18 +98,18 @@ impl Record {
     }
 }
 
-/// An alert that the judge has not mentioned in this time of passes, in ms, is no longer judged: its rule is gone, or its series were
-/// forgotten over a restart.
+/// An alert that the judge has not listed in this time of passes, in ms, is no longer judged: its rule is gone, or its series were
+/// lost in a restart.
 pub(crate) const UNHEARD_MAX: u64 = 15 * 60_000;
 /// The time between two searches for such alerts, in ms.
 const SEARCH_EVERY: u64 = 60_000;
-/// A longer pause between two passes, in ms, is no time of passes: the judge stood still, and nothing follows from its silence.
+/// A longer pause between two passes, in ms, does not count as time of passes: the judge stood still, so its silence means nothing.
 const PASS_EVERY_MAX: u64 = 60_000;
 
 /// The time of passes.
 #[derive(Debug)]
 pub(crate) struct Passes {
-    /// For how long the judge has judged, in ms.
+    /// How long the judge has judged, in ms.
     pub time: u64,
     last: u64,
     searched: u64,
@@ -106,7 +121,7 @@ impl Passes {
         Passes { time: 0, last: now.steady, searched: 0 }
     }
 
-    /// A pass has ended; true: it is time to search for alerts that nobody mentions.
+    /// A pass has ended. Returns true if it is time to search for alerts that no pass lists.
     pub fn ended(&mut self, now: Now) -> bool {
         self.time += now.steady.saturating_sub(self.last).min(PASS_EVERY_MAX);
         self.last = now.steady;

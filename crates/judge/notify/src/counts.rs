@@ -1,4 +1,4 @@
-//! What a way counts, as plain numbers that others may read at any time.
+//! The counters of a way, as plain numbers that others may read at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The counts of one way.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Alerts that the other side has taken, resent ones too.
+    /// Alerts that the other side has accepted, including resent ones.
     pub sent: Arc<AtomicU64>,
-    /// Requests or messages that the other side has taken.
+    /// Requests or messages that the other side has accepted.
     pub requests: Arc<AtomicU64>,
     /// Requests or messages that failed and are sent again.
     pub failed: Arc<AtomicU64>,

@@ -1,6 +1,7 @@
 //! Single courses of events, step by step: storms, reminders, lost answers, restarts, and what each way then sends. The time is
 //! the test's own.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::alert::{Alert, Told};
@@ -58,6 +59,19 @@ fn a_storm_of_4096_nodes_is_64_requests_to_an_alertmanager_and_one_message_to_pe
 }
 
 #[test]
+fn a_message_that_has_waited_at_another_hub_waits_for_the_rest_only() {
+    for (since, due) in [(1_000_000 - 4_000, 6_000), (1_000_000 - 60_000, 0), (2_000_000, 10_000)] {
+        let mut digest = Digest::new(Pace::default(), Vec::new(), at(1_000_000));
+        let taken_over = Alert { waits_since: Some(since), ..named("Down", 1) };
+        told(&mut digest, &[named("Down", 0)], at(1_000_000));
+        told(&mut digest, &[named("Down", 0), taken_over], at(1_000_000));
+        let jobs = sent(&mut digest, 1_000_000, 1_100_000);
+        let [(when, Job { message, .. })] = &jobs[..] else { panic!("{} messages", jobs.len()) };
+        assert_eq!((*when, message.firing), (1_000_000 + due, 2));
+    }
+}
+
+#[test]
 fn a_storm_of_4096_names_is_60_messages_and_a_summary_that_counts_the_rest() {
     let storm: Vec<Alert> = (0..4_096).map(|number| named(&format!("rule{number:04}"), number)).collect();
     let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
@@ -98,6 +112,62 @@ fn what_an_alertmanager_refuses_is_not_sent_again_before_its_time() {
     let job = queue.next(at(0)).unwrap();
     queue.done(job, &Answer::Refused("status 400".into()), at(0));
     assert_eq!(queue.due(), Some(MINUTE));
+}
+
+/// The requests, as numbers of alerts, that an Alertmanager gets at one moment which refuses those with certain names.
+fn requests(
+    queue: &mut Queue,
+    steady: u64,
+    is_unfit: impl Fn(&Alert) -> bool,
+) -> (Vec<usize>, BTreeSet<String>) {
+    let (mut sizes, mut taken) = (Vec::new(), BTreeSet::new());
+    while let Some(job) = queue.next(at(steady)) {
+        sizes.push(job.alerts.len());
+        let answer = match job.alerts.iter().any(|(_, alert)| is_unfit(alert)) {
+            true => Answer::Unfit("status 400".into()),
+            false => Answer::Taken("status 200".into()),
+        };
+        if matches!(answer, Answer::Taken(_)) {
+            taken.extend(job.alerts.iter().map(|(_, alert)| alert.name().to_owned()));
+        }
+        queue.done(job, &answer, at(steady));
+    }
+    (sizes, taken)
+}
+
+#[test]
+fn an_alert_that_an_alertmanager_does_not_want_takes_no_other_one_with_it() {
+    let alerts: Vec<Alert> = (0..200).map(|number| named(&format!("Rule{number:03}"), number)).collect();
+    let unfit = ["Rule007", "Rule071", "Rule072"];
+    let is_unfit = |alert: &Alert| unfit.contains(&alert.name());
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &alerts, at(0));
+    let (sizes, taken) = requests(&mut queue, 0, is_unfit);
+    assert_eq!(taken.len(), 197);
+    assert!(sizes.len() <= 4 + 2 * 3 * 7, "{sizes:?}");
+    assert!(queue.has_refused());
+    assert_eq!(queue.numbers(), (0, 0), "each had its answer");
+    // From then on, each that is not wanted goes alone, and all others together.
+    let (sizes, taken) = requests(&mut queue, MINUTE, is_unfit);
+    assert_eq!((sizes.len(), taken.len()), (3 + sizes.iter().filter(|&&size| size > 1).count(), 197));
+    assert!(sizes.len() <= 3 + 4 + 3, "{sizes:?}");
+    let (sizes, taken) = requests(&mut queue, 2 * MINUTE, |_| false);
+    assert_eq!((sizes.iter().sum::<usize>(), taken.len()), (200, 200));
+    assert!(!queue.has_refused());
+    assert_eq!(requests(&mut queue, 3 * MINUTE, |_| false).0.len(), 4, "all are sent together again");
+}
+
+#[test]
+fn an_alertmanager_that_refuses_everything_is_not_asked_for_each_of_thousands_alone() {
+    let alerts: Vec<Alert> = (0..4_096).map(|number| named(&format!("Rule{number:04}"), number)).collect();
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &alerts, at(0));
+    for minute in 0..3 {
+        let (sizes, taken) = requests(&mut queue, minute * MINUTE, |_| true);
+        assert!(sizes.len() <= 64 + 2 * 64 + 64 && taken.is_empty(), "{} requests", sizes.len());
+    }
+    queue.release(&|_| true);
+    assert!(!queue.has_refused());
 }
 
 #[test]

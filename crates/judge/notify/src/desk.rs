@@ -1,12 +1,12 @@
-//! What the thread of a way shares with those who tell it something: the state of the way, and what is to be done next. It does no
-//! I/O and reads no clock, so a test decides what time it is.
+//! What the thread of a way shares with its callers: the state of the way, and the next step. It does no I/O and reads no clock, so
+//! a test can set the time.
 
 use crate::alert::Told;
 use crate::core::{Core, Kept};
 use crate::now::Now;
 use crate::standstill::Standstill;
 
-/// What thread and tellers share.
+/// What the thread and its callers share.
 #[derive(Debug)]
 pub(crate) struct Desk<C> {
     pub core: C,
@@ -18,11 +18,11 @@ pub(crate) struct Desk<C> {
 /// What the thread does next.
 #[derive(Debug)]
 pub(crate) enum Turn<J> {
-    /// It sends this. First, this is kept if there is something.
+    /// Send this job. If there is a record, write it first.
     Send(J, Option<Kept>),
-    /// It sleeps for so many ms, or until its bell rings.
+    /// Sleep for this many ms, or until the bell rings.
     Sleep(u64),
-    /// It ends: there is nothing to do, now or later.
+    /// End the thread: there is nothing to do, now or later.
     End,
 }
 
@@ -32,12 +32,12 @@ impl<C: Core> Desk<C> {
         Desk { core, is_attended: false, standstill: Standstill::default() }
     }
 
-    /// When something is to be sent, on the steady clock.
+    /// When something is due, on the steady clock.
     pub fn due(&self) -> Option<u64> {
         Some(self.core.due()?.max(self.standstill.silent_until()))
     }
 
-    /// The judge has found this, and has asked other hubs before.
+    /// Takes what the judge has found, after it has asked the other hubs.
     pub fn tell(&mut self, alerts: &mut [Told<'_>], now: Now) {
         for alert in alerts {
             self.core.take(alert, now);
@@ -46,7 +46,7 @@ impl<C: Core> Desk<C> {
         self.standstill.judged();
     }
 
-    /// What the thread does now. `is_over`: nobody is told anything any more.
+    /// The next step of the thread. `is_over`: the notifier ends, and nothing more is sent.
     pub fn turn(&mut self, now: Now, is_over: bool) -> Turn<C::Job> {
         self.standstill.looked(now);
         let Some(due) = self.due().filter(|_| !is_over) else {

@@ -1,5 +1,5 @@
-//! What people without an Alertmanager are told: once when an alert fires, once when it is resolved, and again after some hours.
-//! Alerts of one name that come together make one message, and there are at most some messages an hour.
+//! Decides what people without an Alertmanager hear: one message when an alert fires, one when it is resolved, and a reminder after
+//! some hours. Alerts of one name that come together share one message. The number of messages per hour is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::table::{Row, Table, Worth};
 /// The longest pause, in ms, before a message that was not taken is sent again.
 const PAUSE_MAX: u64 = 5 * 60_000;
 
-/// For how long nobody is reminded after a restart, in ms: rules are evaluated first, since what was told may be over.
+/// How long nobody gets a reminder after a restart, in ms. The rules are evaluated first, since an alert may have ended meanwhile.
 const REMINDED_AFTER: u64 = 60_000;
 
 /// When people are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// For how long the first alert of a message waits for others, in ms.
+    /// How long the first alert of a message waits for others, in ms.
     pub wait: u64,
-    /// After how long people are reminded of what still fires, in ms.
+    /// The time in ms until people get a reminder of an alert that still fires.
     pub repeat: u64,
-    /// Messages an hour, at most. One more sums up what is beyond.
+    /// Messages an hour, at most. One more message sums up the rest.
     pub per_hour: u32,
 }
 
@@ -42,11 +42,11 @@ impl Default for Pace {
 #[derive(Debug, Default)]
 struct Group {
     members: BTreeSet<u64>,
-    /// Those whose state people do not know.
+    /// The members whose current state people do not know.
     news: BTreeSet<u64>,
-    /// How many of the members fire, as the judge says: those that a message lists.
+    /// The number of members that fire, according to the judge. A message lists them.
     firing: u64,
-    /// When the first of the news came.
+    /// When the first entry of `news` came.
     news_since: Option<u64>,
     /// When the last message was sent.
     told: Option<u64>,
@@ -54,7 +54,7 @@ struct Group {
     due: Option<u64>,
 }
 
-/// What is to be sent, and which alerts people then know.
+/// A message to send, and the alerts whose state people know after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub message: Message,
@@ -83,12 +83,12 @@ pub(crate) struct Digest {
     dropped: u64,
     /// A message is on its way: people may get it.
     is_on_way: bool,
-    /// What people were told, or how often, has changed since it was recorded.
+    /// The record of messages has changed since it was last written.
     is_changed: bool,
 }
 
 impl Digest {
-    /// Nothing fires, as far as people know, but what these records say.
+    /// People know of no firing alerts except those in these records.
     pub fn new(pace: Pace, kept: impl Into<Kept>, now: Now) -> Self {
         let Kept { records, sent } = kept.into();
         let mut digest = Digest {
@@ -112,7 +112,7 @@ impl Digest {
         digest
     }
 
-    /// People believe that this fires, whatever has become of it. False: there is no room.
+    /// People believe that this alert fires, even if it has ended. Returns false if there is no room.
     fn restore(&mut self, record: Record, now: Now) -> bool {
         let (known, Record { alert, told_at, .. }) = (record.known(), record);
         let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
@@ -163,14 +163,17 @@ impl Digest {
             self.table.set_worth(id, Worth::Repeated);
         } else {
             group.news.insert(id);
-            group.news_since.get_or_insert(now.steady);
+            let since = row.alert.waits_since.map_or(now.wall, |since| since.min(now.wall));
+            let waited = now.wall.saturating_sub(since).unsigned_abs().min(self.pace.wait);
+            let since = now.steady.saturating_sub(waited);
+            group.news_since = Some(group.news_since.map_or(since, |first| first.min(since)));
             self.table.set_worth(id, if firing { Worth::News } else { Worth::Resolved });
         }
         if group.news.is_empty() {
             group.news_since = None;
         }
         if is_needless {
-            // People never heard of it, and need not.
+            // People never heard of this alert, nor need they now.
             self.is_changed |= is_kept;
             group.members.remove(&id);
             self.table.remove(id);
@@ -179,7 +182,7 @@ impl Digest {
     }
 
     fn add(&mut self, told: &mut Told<'_>, now: Now) {
-        // People were not told that it fires.
+        // People do not know that this alert fires.
         if !told.alert.is_firing() {
             return;
         }
@@ -211,7 +214,7 @@ impl Digest {
         self.plan(&name);
     }
 
-    /// A message is on its way: from now on, people may have got it, whatever becomes of it and of this process.
+    /// Notes that a message is on its way. People may get it even if this process dies.
     fn set_on_way(&mut self, job: &Job, now: Now) {
         for (id, _) in &job.told {
             let Some(state) = self.table.state(*id) else { continue };
@@ -219,7 +222,7 @@ impl Digest {
         }
     }
 
-    /// A message is not on its way any more, and people know this about its alerts.
+    /// Notes that a message is no longer on its way, and what people know about its alerts.
     fn settle(&mut self, job: &Job, now: Now, known: impl Fn(&State, bool) -> Known) {
         for (id, was_firing) in &job.told {
             let Some(state) = self.table.state(*id) else { continue };
@@ -244,7 +247,7 @@ impl Digest {
                 if !is_listed(row) {
                     continue;
                 }
-                // Of one whose first message was refused, people hear now.
+                // This message also tells people of an alert whose first message was refused.
                 told.extend(row.state.known.is_refused.then_some((*id, true)));
             }
             bytes += row.alert.bytes();
@@ -295,7 +298,7 @@ impl Digest {
     }
 }
 
-/// A message about others names this alert as one that fires.
+/// Whether a message about other alerts lists this alert as firing.
 fn is_listed(row: &Row<State>) -> bool {
     row.state.is_listed(row.alert.is_firing())
 }
@@ -349,7 +352,7 @@ impl Core for Digest {
             Turn::Silence(_) => return None,
         };
         self.set_on_way(&job, now);
-        // It counts before it is sent: this process may be killed meanwhile.
+        // The message counts before it is sent, since this process may be killed while it sends.
         (self.is_on_way, self.is_changed) = (true, true);
         Some(job)
     }
@@ -377,10 +380,10 @@ impl Core for Digest {
             }
         }
         self.settle(&job, now, |state, firing| match answer {
-            Answer::Refused(_) => state.refused(firing, now.wall),
+            Answer::Refused(_) | Answer::Unfit(_) => state.refused(firing, now.wall),
             _ => Known { told_at: firing.then_some(now.wall), is_unsure: false, is_refused: false },
         });
-        // What came while the message was on its way waits from now on.
+        // Alerts that came while the message was on its way start to wait now.
         for name in &job.names {
             if let Some(group) = self.groups.get_mut(name) {
                 group.news_since = (!group.news.is_empty()).then_some(now.steady);
@@ -421,7 +424,7 @@ impl Core for Digest {
             return;
         };
         let Some(state) = self.table.state(id) else { return };
-        // What is known here, or on its way, is no worse.
+        // A state that is known here, or is on its way, is at least as good.
         if state.known.told_at.is_none() && state.before.is_none() {
             state.known = record.known();
             self.is_changed = true;

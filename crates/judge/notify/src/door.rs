@@ -1,4 +1,4 @@
-//! What sends one kind of job: the side of a way that does I/O and may take its time.
+//! Sends one kind of job: the part of a way that does I/O and may take its time.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::queue::Batch;
 
 /// Sends jobs.
 pub(crate) trait Door<J>: Send + 'static {
-    /// Sends one, and says what came of it. May take as long as its timeout.
+    /// Sends a job, and returns the result. May take as long as its timeout.
     fn send(&mut self, job: &J) -> Answer;
 
-    /// What the last job has printed, where that means something.
+    /// The output of the last job, for doors with an output.
     fn output(&self) -> Option<String> {
         None
     }

@@ -81,7 +81,7 @@ impl Door<Job> for Email {
             Ok(login) => login,
             Err(problem) => return Answer::Later(problem, None),
         };
-        // If the CA cannot be read again, the old one goes on.
+        // If the CA cannot be read again, the old one stays in use.
         let config = self.tls.as_ref().map(|tls| {
             let _ = tls.refresh();
             tls.config()
@@ -105,7 +105,7 @@ impl Door<Job> for Email {
     }
 }
 
-/// A mail that does not go to all. Who has it must not get it twice, so the others do not get this one any more.
+/// A mail that did not reach all recipients. Those who have it must not get it twice, so the others do not get it any more.
 fn partly(taken: &Taken) -> Answer {
     let of_one = |(to, error): &(String, SmtpError)| format!("not to {}: {error}", printable(to));
     let all: Vec<String> = taken.refused.iter().map(of_one).collect();
@@ -129,7 +129,7 @@ fn mailbox(text: &str) -> Result<Mailbox, String> {
     }
 }
 
-/// The text of a mail: foreign texts stay texts, whatever they are made of.
+/// The text of a mail. Foreign texts are not interpreted, whatever they contain.
 fn text(message: &Message, external: &Labels) -> String {
     let mut text = String::new();
     match (message.name.is_some(), message.is_repeat) {

@@ -1,4 +1,4 @@
-//! Why nobody can be told as the configuration says.
+//! Why the configured ways to people cannot be used.
 
 use khz_ask::AskError;
 use khz_state::StateError;
@@ -6,7 +6,7 @@ use khz_state::StateError;
 /// Why the ways to people cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
-    /// There are more ways than threads may be.
+    /// There are more ways than the allowed number of threads.
     #[error("there are {0} ways to tell people, and at most {max}: leave some out", max = crate::limits::WAYS_MAX)]
     TooMany(usize),
     /// Two ways have one name.

@@ -1,5 +1,5 @@
 //! Runs a program for a message, one at a time: the message goes to its stdin and into its environment (`program.rs` runs it). What
-//! it does is its own business.
+//! the program does is not known here.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Door<Job> for Exec {
             output_max: OUTPUT_BYTES_MAX,
         };
         let run = match self.programs.begin() {
-            // Whether somebody was told is known: nobody was.
+            // It is known that nobody got the message.
             None => return Answer::Later("khz ends".to_owned(), None),
             Some(_running) => program.run(self.programs.is_over()),
         };
@@ -63,7 +63,7 @@ impl Door<Job> for Exec {
         let sentence = run.sentence(timeout);
         self.output = Some(run.output);
         match run.ended {
-            // It may have told somebody before khz's end ended it.
+            // The program may have told somebody before khz's end stopped it.
             Ended::Stopped => Answer::Unknown(sentence, None),
             Ended::Late => self.cut_off(sentence),
             Ended::By(status) if status.code().is_none() => self.cut_off(sentence),
@@ -84,7 +84,7 @@ impl Door<Job> for Exec {
 }
 
 impl Exec {
-    /// The program was killed, so what it did is not known. It is run once more, not for ever: it may always hang.
+    /// The program was killed, so its effect is unknown. It runs once more, but not for ever, since it may always hang.
     fn cut_off(&mut self, sentence: String) -> Answer {
         self.was_cut_off = !self.was_cut_off;
         match self.was_cut_off {
@@ -111,7 +111,7 @@ fn environment(message: &Message, external: &Labels) -> Vec<(String, String)> {
     let labels = labels.iter().map(|(name, value)| ("LABEL", *name, *value));
     let annotations = annotations.iter().map(|(name, value)| ("ANNOTATION", name.as_str(), value.as_str()));
     for (kind, name, value) in labels.chain(annotations) {
-        // Others are only in the JSON.
+        // Other labels are only in the JSON.
         all.extend(variable(kind, name, value));
     }
     all.iter_mut().for_each(|(_, value)| value.retain(|c| c != '\0'));

@@ -1,5 +1,5 @@
-//! How many messages people get: at most some an hour, also over restarts. When the number is reached, one more message sums up what
-//! waits, and then there is silence until the hour is over.
+//! Limits the number of messages per hour, also over restarts. When the limit is reached, one more message sums up the waiting
+//! alerts. Then no message is sent until the hour is over.
 
 use crate::now::Now;
 
@@ -13,11 +13,11 @@ pub(crate) enum Turn {
     Message,
     /// Everything that waits, in one message.
     Summary,
-    /// Nothing before this moment of the steady clock.
+    /// Send nothing before this moment of the steady clock.
     Silence(u64),
 }
 
-/// The messages of an hour, as they outlive a restart.
+/// The messages of an hour, in the form that survives a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// When the first of them was sent, in ms since 1970.
@@ -35,7 +35,7 @@ pub(crate) struct Hour {
     /// When it began, in ms since 1970.
     began: i64,
     said: u32,
-    /// The last hour ended in silence: what waits comes in one message.
+    /// The last hour reached its limit, so the waiting alerts come in one message.
     was_full: bool,
 }
 
@@ -49,7 +49,7 @@ impl Hour {
     pub fn restore(most: u32, sent: Option<Sent>, now: Now) -> Self {
         let hour = Hour::new(most);
         let Some(Sent { began, messages }) = sent else { return hour };
-        // Somebody may have set the clock back: then the hour begins now, and nobody waits for longer than an hour.
+        // Somebody may have set the clock back. Then the hour begins now, so that nobody waits longer than an hour.
         let ago = u64::try_from(now.wall.saturating_sub(began)).unwrap_or(0);
         match HOUR.checked_sub(ago).filter(|left| *left > 0) {
             Some(left) => Hour { ends: now.steady.saturating_add(left), began, said: messages, ..hour },
@@ -57,7 +57,7 @@ impl Hour {
         }
     }
 
-    /// What outlives a restart. `on_way`: another message is on its way, which people may have got.
+    /// The state that survives a restart. `on_way`: another message is on its way, which people may have got.
     pub fn sent(&self, on_way: bool, now: Now) -> Option<Sent> {
         let (began, before) = if self.said == 0 { (now.wall, 0) } else { (self.began, self.said) };
         let messages = before.saturating_add(u32::from(on_way));
@@ -86,7 +86,7 @@ impl Hour {
         self.said = self.said.saturating_add(1);
     }
 
-    /// The moment before which nothing is said.
+    /// The moment before which nothing is sent.
     pub fn silent_until(&self) -> u64 {
         if self.said > self.most { self.ends } else { 0 }
     }

@@ -1,5 +1,5 @@
-//! Alerts go to people: to all Alertmanagers, or by e-mail, webhooks and programs. Owns its threads and connections; who hands
-//! it alerts never waits.
+//! Sends alerts to all Alertmanagers, and to people by e-mail, webhooks and programs. The crate owns its threads and connections. A
+//! caller that passes alerts never waits.
 //!
 //! Start with two types:
 //!
@@ -7,9 +7,10 @@
 //!   each way counts, and how it is.
 //! - [`Settings`] says who is told. [`try_out`] sends one alert through all of it, and says what came back.
 //!
-//! There are two kinds of ways. An Alertmanager is told again and again what fires (`queue.rs`); it groups, silences and
-//! forgets by itself. People and webhooks are told once (`digest.rs`). Both are state without I/O, and get the time as an
-//! argument. A thread for each way (`worker.rs`) does what `desk.rs` decides: it sends what they say through a door (`door.rs`, `email.rs`, `exec.rs`).
+//! There are two kinds of ways. Firing alerts are resent to an Alertmanager again and again (`queue.rs`); it groups, silences and
+//! forgets by itself. People and webhooks get each message once (`digest.rs`). Both are state without I/O, and get the time as an
+//! argument. A thread for each way (`worker.rs`) carries out the steps of `desk.rs`: it sends the jobs through a door (`door.rs`,
+//! `email.rs`, `exec.rs`).
 //!
 //! The crate does not judge, reads no configuration, and does not know where alerts come from.
 
@@ -59,5 +60,6 @@ pub use email::check_address;
 pub use error::NotifyError;
 pub use memory::ToldLine;
 pub use notifier::{Notifier, WayStanding, try_out};
+pub use now::go_by;
 pub use settings::{AlertmanagerSettings, EmailSettings, ExecSettings, Settings, SmtpTls, WebhookSettings};
 pub use worker::Standing;

@@ -1,4 +1,4 @@
-//! What notifications may take. docs/limits.md says what happens beyond each limit.
+//! The limits of notifications. docs/limits.md says what happens beyond each limit.
 
 /// Alerts that one way (an Alertmanager, a webhook, ...) holds: four for each of 4,096 nodes.
 pub const ALERTS_MAX: usize = 16_384;
@@ -10,9 +10,12 @@ pub const ALERT_BYTES_MAX: usize = 64 << 10;
 pub const ALERT_LABELS_MAX: usize = 128;
 /// Alerts of one request to an Alertmanager, as Prometheus has them.
 pub const BATCH_ALERTS_MAX: usize = 64;
+/// Alerts that are sent alone because an Alertmanager refuses them. Beyond these, a refused request is not split: an Alertmanager
+/// that refuses more than these would get twice the requests for nothing.
+pub const SENT_ALONE_MAX: usize = 64;
 /// Alerts that one message names. It counts the others.
 pub const MESSAGE_ALERTS_MAX: usize = 64;
-/// Bytes of the alerts that one message names: e-mail servers take ten times as much.
+/// Bytes of the alerts that one message names: e-mail servers accept ten times this size.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a program's output that are kept, the last ones.
 pub const OUTPUT_BYTES_MAX: usize = 16 << 10;

@@ -1,5 +1,5 @@
-//! Which problems of a way are logged: a new one at once, the same one at most once a minute, and in all a few lines a minute.
-//! Does not log.
+//! Decides which problems of a way are logged: a new one at once, the same one at most once a minute, and only a few lines a minute
+//! in all. It does not log itself.
 
 use khz_model::{Nanos, Repeats};
 
@@ -10,13 +10,13 @@ use crate::limits::LINES_A_MINUTE_MAX;
 pub(crate) struct Lines(Vec<(String, Repeats)>);
 
 impl Lines {
-    /// A problem has happened. Returns what is to be added to its line, if it is to be logged now.
+    /// Notes a problem. Returns an addition to its line, if it must be logged now.
     pub fn happened(&mut self, problem: &str, now: Nanos) -> Option<String> {
         self.0.retain(|(known, repeats)| known == problem || !repeats.is_over(now));
         if let Some((_, repeats)) = self.0.iter_mut().find(|(known, _)| known == problem) {
             return repeats.happened(now);
         }
-        // A server that says something else each time does not fill the log.
+        // A server that reports a new problem each time must not fill the log.
         if self.0.len() >= LINES_A_MINUTE_MAX {
             return None;
         }

@@ -1,6 +1,6 @@
-//! What people were told, over restarts: the file `notify.jsonl` of the state directory, a line for each alert that they believe
-//! to fire, or may believe to, and one for the messages of this hour. Without it, a restart would tell everything again. Does not know
-//! who is told.
+//! What people were told, over restarts: the file `notify.jsonl` of the state directory. It has a line for each alert that people
+//! believe, or may believe, to fire, and one for the messages of this hour. Without it, a restart would send everything again. It
+//! does not know the recipients.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::limits::{ALERTS_MAX, STATE_BYTES_MAX};
 /// The file's name.
 const NAME: &str = "notify";
 
-/// What people were told of one alert by one way: a line of the file, and what one hub says to another. Times are in ms since 1970.
+/// What people were told of one alert by one way: a line of the file, and of the exchange between hubs. Times are in ms since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldLine {
     /// The name of the way.
@@ -28,10 +28,10 @@ pub struct ToldLine {
     pub starts_at: i64,
     /// When people were told.
     pub told_at: i64,
-    /// A message about it may have come or not: it was on its way when this line was written, or its answer did not come.
+    /// A message about it may have arrived or not: it was on its way when this line was written, or its answer was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub perhaps: bool,
-    /// The message about its begin was refused for good: people know nothing of it, and hear nothing of its end.
+    /// The message about its start was refused for good. People know nothing of the alert, and do not hear of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
 }
@@ -44,7 +44,7 @@ impl ToldLine {
         ToldLine { way, labels, starts_at, told_at, perhaps: *is_unsure, refused: *is_refused }
     }
 
-    /// The way, and what it is to know; `None`: its labels are larger than those of any alert.
+    /// The way and its record; `None`: the labels exceed the limits of alerts.
     pub(crate) fn record(self) -> Option<(String, Record)> {
         let ToldLine { way, labels, starts_at, told_at, perhaps: is_unsure, refused: is_refused } = self;
         let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
@@ -71,7 +71,7 @@ impl FileLine {
     fn read(line: &[u8]) -> Result<Self, serde_json::Error> {
         let told = |error| match serde_json::from_slice(line) {
             Ok(hour) => Ok(FileLine::Hour(hour)),
-            // What is wrong with it as one of an alert: most lines are.
+            // Report the error for a line about an alert, since most lines are such.
             Err(_) => Err(error),
         };
         serde_json::from_slice(line).map(FileLine::Told).or_else(told)
@@ -86,7 +86,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens it in this directory, and reads what each way was told.
+    /// Opens it in this directory, and reads the records of each way.
     pub fn open(directory: &Path) -> Result<(Self, BTreeMap<String, Kept>), StateError> {
         let file = StateFile::open(directory, NAME)?;
         let bytes = file.read(STATE_BYTES_MAX)?.unwrap_or_default();
@@ -130,7 +130,7 @@ impl Memory {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).retain(|way, _| is_known(way));
     }
 
-    /// Writes what one way was told.
+    /// Writes the record of one way.
     pub fn keep(&self, way: &str, kept: &Kept) -> Result<(), StateError> {
         let text = text(way, kept);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +138,7 @@ impl Memory {
         self.write(&texts)
     }
 
-    /// Writes what could not be written, if it is time.
+    /// Retries a failed write, if it is time.
     pub fn catch_up(&self) -> Result<(), StateError> {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if self.file.is_due_again() { self.write(&texts) } else { Ok(()) }
@@ -146,14 +146,14 @@ impl Memory {
 
     fn write(&self, texts: &BTreeMap<String, String>) -> Result<(), StateError> {
         let whole: String = texts.values().map(String::as_str).collect();
-        // The caller holds the lock: of two ways that write, the later one has both.
+        // The caller holds the lock. If two ways write, the later write has the records of both.
         self.file.write(&whole)
     }
 }
 
 fn text(way: &str, Kept { records, sent }: &Kept) -> String {
     let mut text = String::new();
-    // First: of a file that is too long, the beginning is read.
+    // This line comes first, since only the beginning of a too long file is read.
     if let Some(Sent { began, messages }) = *sent {
         put(&mut text, &HourLine { way: way.to_owned(), hour_began: began, messages });
     }

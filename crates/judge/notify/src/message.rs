@@ -1,11 +1,11 @@
-//! A message to people: the alerts of one name that fire or are resolved, or a summary where there are too many messages. Does
-//! not know how it travels.
+//! A message to people: the firing and resolved alerts of one name, or a summary if there are too many messages. It does not know
+//! how the message is sent.
 
 use std::sync::Arc;
 
 use crate::alert::{ALERT_NAME, Alert, Labels};
 
-/// What people are told at a time.
+/// The content of one message.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// The name that its alerts have in common; `None`: a summary of many names.
@@ -14,11 +14,11 @@ pub struct Message {
     pub firing: u64,
     /// Alerts that were resolved since the last message.
     pub resolved: u64,
-    /// Some of them, what is new first. Those of a summary stand for a name each.
+    /// Some of its alerts, new ones first. In a summary, each stands for a name.
     pub alerts: Vec<Arc<Alert>>,
-    /// How many alerts, or names of a summary, are not among these.
+    /// The number of alerts, or of names in a summary, that are not in `alerts`.
     pub left_out: u64,
-    /// Nothing is new: people are reminded.
+    /// Nothing is new: the message is a reminder.
     pub is_repeat: bool,
     /// When it was made, in ms since 1970.
     pub at: i64,

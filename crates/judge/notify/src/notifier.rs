@@ -50,11 +50,11 @@ pub struct WayStanding {
 }
 
 impl Notifier {
-    /// Opens the ways. What people were told survives a restart in `state`, a directory; `None`: after a restart they are told
-    /// again.
+    /// Opens the ways. `state` is a directory where the record of sent messages survives a restart. `None`: people get the messages
+    /// again after a restart.
     ///
     /// # Errors
-    /// Returns which way cannot be used, and why: a secret or a certificate that cannot be read, two ways with one name.
+    /// Returns which way cannot be used, and why: an unreadable secret or certificate, or two ways with one name.
     pub fn new(settings: &Settings, state: Option<&Path>) -> Result<Self, NotifyError> {
         settings.check()?;
         let (memory, mut records) = match state.filter(|_| settings.ways() > settings.alertmanagers.len()) {
@@ -85,9 +85,9 @@ impl Notifier {
         Ok(Notifier { ways, is_over, programs, memory, unfit: Mutex::default(), revision })
     }
 
-    /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
-    /// that fires is told in each pass, at least every 5 minutes: one that 15 minutes of passes have not mentioned is taken
-    /// for resolved, since its rule is gone. While there are no passes, nothing follows from that. Does not wait for anybody.
+    /// Passes the state of these alerts to all ways, as an evaluation pass found it: all firing alerts, and the resolved ones. Each
+    /// pass must list all firing alerts, at least every 5 minutes. An alert that 15 minutes of passes do not list counts as
+    /// resolved, since its rule is gone. Without passes, no alert expires. This call never waits.
     pub fn tell(&self, alerts: &[Alert]) {
         let (mut fit, mut unfit) = (Vec::with_capacity(alerts.len()), 0);
         for alert in alerts {
@@ -102,7 +102,7 @@ impl Notifier {
         }
     }
 
-    /// Names an alert that nobody is told of, once; true if it is new.
+    /// Logs once the name of an alert that no way can send. Returns true if the alert is new.
     fn name_unfit(&self, alert: &Alert, problem: &str) -> bool {
         let is_new = self.unfit.lock().unwrap_or_else(PoisonError::into_inner).is_new(alert);
         if is_new {
@@ -112,7 +112,7 @@ impl Notifier {
         is_new
     }
 
-    /// What people were told, or may have been, by ways that tell them once: for another hub that tells them, too.
+    /// What people were told, or may have been told, by ways that send each message once. Another hub with the same ways needs it.
     pub fn told(&self) -> Vec<ToldLine> {
         let of = |way: &Arc<dyn Way>| -> Vec<ToldLine> {
             way.records().iter().map(|record| ToldLine::of(way.name(), record)).collect()
@@ -120,22 +120,22 @@ impl Notifier {
         self.ways.iter().flat_map(of).collect()
     }
 
-    /// Writes what people were told, if that could not be written and it is time to try again. To be called once a second.
+    /// Retries to write what people were told, if the last write failed and a retry is due. Call it once a second.
     pub fn catch_up(&self) {
         if let Some(memory) = &self.memory
             && let Err(error) = memory.catch_up()
         {
-            // It was warned of when there was something new.
+            // The log warned of this when the record changed.
             tracing::debug!("what people were told is not kept: {}", khz_ask::sentence(&error));
         }
     }
 
-    /// It is another number when [`Notifier::told`] says something else.
+    /// This number changes when the result of [`Notifier::told`] changes.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Relaxed)
     }
 
-    /// Another hub has told people this, by ways with the same names: they are not told it again.
+    /// Another hub has sent these messages, by ways with the same names. This hub does not send them again.
     pub fn adopt(&self, lines: impl IntoIterator<Item = ToldLine>) {
         let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
         for (way, record) in lines.into_iter().filter_map(ToldLine::record) {
@@ -148,7 +148,7 @@ impl Notifier {
         }
     }
 
-    /// Another hub tells people of these alerts from now on: they are forgotten here, and nobody is told that they are over.
+    /// Another hub sends messages about these alerts from now on. This hub forgets them, and sends no message about their end.
     pub fn release(&self, is_meant: &dyn Fn(&Labels) -> bool) {
         self.ways.iter().for_each(|way| way.release(is_meant));
     }
@@ -167,17 +167,17 @@ impl Notifier {
 impl Drop for Notifier {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // A request that is on its way may take as long as its timeout: nobody waits for it.
+        // A running request may take as long as its timeout, so nothing waits for it.
         self.ways.iter().for_each(|way| way.ring());
-        // A program is told to end, and killed two seconds later.
+        // Asks each program to end, and kills it two seconds later.
         self.programs.end(STOPPED_AFTER);
     }
 }
 
-/// Sends one alert through the ways now, or through the one of this name, and says for each what came of it.
+/// Sends one alert through all ways now, or through the way of this name. Returns the result for each.
 ///
 /// # Errors
-/// Returns which way cannot be used, and that no way has this name.
+/// Returns which way cannot be used, or that no way has this name.
 pub fn try_out(
     settings: &Settings,
     name: Option<&str>,
@@ -198,7 +198,7 @@ pub fn try_out(
         let answer = match door {
             Opened::Queue(_, mut door) => {
                 let believed_until = at.wall.saturating_add(TRIED_FOR);
-                let batch = Batch { alerts: vec![(0, alert.clone())], believed_until };
+                let batch = Batch { alerts: vec![(0, alert.clone())], believed_until, has_parts: false };
                 discreet(&confidential, &mut door, &batch).0
             }
             Opened::Digest(_, mut door) => {
@@ -221,7 +221,7 @@ pub fn try_out(
 
 /// Letters of an alert's name that are logged.
 const NAME_CHARS_MAX: usize = 100;
-/// How long an alert that tries a way out is believed, in ms.
+/// How long the server believes the alert of a trial, in ms.
 const TRIED_FOR: i64 = 5 * 60_000;
 
 /// A door, with what its core needs.

@@ -1,5 +1,5 @@
-//! Pauses before something is sent again: each twice as long as the one before, up to a limit, and spread by chance, so that
-//! many senders do not come back at one moment.
+//! Pauses before a resend. Each is twice as long as the last one, up to a limit, and randomized, so that many senders do not return
+//! at the same moment.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Pauses {
         Pauses { next: PAUSE_MIN, most, chance: RandomState::new().hash_one(0) | 1 }
     }
 
-    /// The next pause in ms: a half to the whole of it, and at least what the other side wishes.
+    /// The next pause in ms: a random part of it, at least half, and at least what the other side wishes.
     pub fn take(&mut self, wish: Option<Duration>) -> u64 {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;
@@ -34,7 +34,7 @@ impl Pauses {
         wish.map_or(jittered, |wish| millis(wish).max(jittered).min(self.most))
     }
 
-    /// It went well: the next pause is the first one.
+    /// After a success, the next pause is the shortest one.
     pub fn reset(&mut self) {
         self.next = PAUSE_MIN;
     }

@@ -1,5 +1,5 @@
-//! Runs a program of the configuration: its words as they are, without a shell; what it gets on stdin and in the environment;
-//! within a time, and what it prints is kept within a size. Does not know what it is for, nor when it is due.
+//! Runs a configured program without a shell, with its stdin and environment. Its time and its kept output are limited. It does not
+//! know what the program is for, nor when it is due.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read, Write};
@@ -15,11 +15,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::answer::cut;
 
-/// How long a program that was told to end may take for it.
+/// How long a program may take to end after it was asked to.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The longest sleep: then the end of khz is noticed.
+/// The longest sleep, so that the end of khz is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
-/// How long a program may run when khz ends: until that is noticed, until it was asked to end, and a moment after it was killed.
+/// How long a program may still run when khz ends: the time to notice the end, to ask the program to end, and a moment after the
+/// kill.
 pub(crate) const STOPPED_AFTER: Duration = Duration::from_secs(6);
 /// Variables that are khz's own.
 const OURS: [&str; 4] = ["CREDENTIALS_DIRECTORY", "LISTEN_FDS", "NOTIFY_SOCKET", "WATCHDOG_USEC"];
@@ -31,7 +32,7 @@ const VALUE_BYTES_MAX: usize = 8 << 10;
 pub struct Program<'a> {
     /// The program and its arguments, as the kernel gets them.
     pub command: &'a [String],
-    /// Variables, besides those of khz that are not khz's own.
+    /// Its variables, besides those of khz's environment that are not khz's own.
     pub variables: Vec<(String, String)>,
     /// What it gets on stdin.
     pub stdin: Vec<u8>,
@@ -44,24 +45,24 @@ pub struct Program<'a> {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, or by somebody's signal.
+    /// By itself, or by a signal from outside.
     By(ExitStatus),
     /// It ran for too long, and was killed with all that it had started.
     Late,
-    /// khz itself ends, and so did the program.
+    /// khz itself ends, and has stopped the program.
     Stopped,
 }
 
-/// Why a program has no end that is known.
+/// Why the end of a program is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It was not started: it may be missing while a package is renewed, or the machine has no room for it now.
+    /// The program was not started: it may be missing during an upgrade, or the machine lacks resources now.
     #[error("{0}")]
     NotStarted(String),
-    /// It cannot be started with what it would be told: it is too much for the kernel.
+    /// The program cannot be started, since its input is too large for the kernel.
     #[error("{0}")]
     TooMuch(String),
-    /// It was started, and what it did is not known.
+    /// The program was started, but its result is unknown.
     #[error("{0}")]
     Lost(String),
 }
@@ -71,7 +72,7 @@ pub enum RunError {
 pub struct Run {
     /// How.
     pub ended: Ended,
-    /// The last that it printed, fit for a screen.
+    /// The last part of its output, safe for a screen.
     pub output: String,
 }
 
@@ -91,7 +92,7 @@ impl Program<'_> {
         let lost = |error: io::Error| RunError::Lost(sentence(&error));
         let mut command = Command::new(program);
         command.args(arguments).process_group(0).stdin(Stdio::piped());
-        // Settings may be secrets, and the supervisor's socket is not for others.
+        // Settings may be secrets, and other programs must not get the supervisor's socket.
         let inherited = std::env::vars_os().map(|(name, _)| name);
         let ours = inherited.filter(|name| {
             name.to_str().is_some_and(|name| name.starts_with("KHZ_") || OURS.contains(&name))
@@ -139,7 +140,7 @@ impl Run {
     }
 }
 
-/// The variable of a label or annotation; `None` if a variable cannot have this name, or the kernel not this value.
+/// The variable of a label or annotation; `None` if its name or value is not allowed in an environment.
 pub fn variable(kind: &str, name: &str, value: &str) -> Option<(String, String)> {
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let fits = is_name && !value.contains('\0') && value.len() <= VALUE_BYTES_MAX;
@@ -168,7 +169,7 @@ impl Running {
         Ok(Running { process, stdin, output: Some(output), body, written: 0, tail })
     }
 
-    /// Feeds it and reads what it prints until it has ended.
+    /// Feeds the program and reads its output until it has ended.
     fn watch(mut self, child: &mut Child, timeout: Duration, is_over: &AtomicBool) -> io::Result<Run> {
         let mut deadline = Instant::now() + timeout;
         let mut ended = None;
@@ -187,7 +188,7 @@ impl Running {
                 self.read();
                 let ended = ended.unwrap_or(Ended::By(status));
                 if !matches!(ended, Ended::By(_)) {
-                    // Those that it has started, too.
+                    // This also kills what the program has started.
                     stop(child, Signal::KILL);
                 }
                 return Ok(Run { ended, output: self.tail.text() });
@@ -195,7 +196,7 @@ impl Running {
         }
     }
 
-    /// Waits for one thing to happen; true: the program has ended.
+    /// Waits for one event. Returns true if the program has ended.
     fn turn(&mut self, wait: Duration) -> io::Result<bool> {
         let mut waits = vec![PollFd::new(&self.process, PollFlags::IN)];
         let (stdin, output) = (self.stdin.as_ref(), self.output.as_ref());
@@ -219,7 +220,7 @@ impl Running {
         match stdin.write(&self.body[self.written..]) {
             Ok(count) => self.written += count,
             Err(error) if is_for_later(&error) => return,
-            // It does not want to know.
+            // The program does not read its stdin.
             Err(_) => self.written = self.body.len(),
         }
         if self.written == self.body.len() {
@@ -227,7 +228,7 @@ impl Running {
         }
     }
 
-    /// Reads what there is, a pipe's size at most: one that floods gets no more time than others.
+    /// Reads the available output, at most a pipe's size, so that a program with much output gets no more time than others.
     fn read(&mut self) {
         const PIPE_BYTES: usize = 64 << 10;
         let Some(output) = &mut self.output else { return };
@@ -252,8 +253,8 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Signals a program and all that it has started. It is not waited for yet, or has just been, so its number is still its own or
-/// that of its group.
+/// Signals a program and all that it has started. The program was not yet waited for, or only just, so its number still belongs to
+/// it or its group.
 fn stop(child: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(child), signal);
 }
@@ -276,7 +277,7 @@ impl Tail {
         self.left_out += beyond as u64;
     }
 
-    /// What a screen can show of it, of at most as many bytes: bytes that are no characters take more room there.
+    /// Its text for a screen, within the same number of bytes. Bytes that are not valid characters take more room there.
     fn text(&self) -> String {
         let (one, two) = self.bytes.as_slices();
         let bytes = [one, two].concat();

@@ -1,4 +1,4 @@
-//! The programs that run for messages: the end of khz waits until they have ended, so that none outlives it. Knows nothing of what
+//! The running programs for messages. khz waits at its end until they have ended, so that none outlives it. It does not know what
 //! they do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,18 @@ use std::time::Duration;
 /// The programs that run now.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    /// khz ends: they are told to end, and no other begins.
+    /// khz ends: the programs are asked to end, and no new one may begin.
     is_over: AtomicBool,
     running: Mutex<usize>,
     ended: Condvar,
 }
 
-/// A program that may run; it has ended when this is dropped.
+/// Permission to run one program. Dropping it means that the program has ended.
 #[derive(Debug)]
 pub(crate) struct Running<'a>(&'a Programs);
 
 impl Programs {
-    /// A program begins. `None`: khz ends, and none may.
+    /// Notes the start of a program. `None`: khz ends, so no program may begin.
     pub fn begin(&self) -> Option<Running<'_>> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_over.load(Ordering::Acquire) {
@@ -29,7 +29,7 @@ impl Programs {
         Some(Running(self))
     }
 
-    /// Tells all to end, and waits until they have, or for this long.
+    /// Asks all programs to end, and waits until they have, at most this long.
     pub fn end(&self, most: Duration) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_over.store(true, Ordering::Release);

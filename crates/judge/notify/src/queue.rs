@@ -1,5 +1,6 @@
-//! What an Alertmanager is to know: firing alerts again and again, since it forgets what it does not hear of, and resolved ones
-//! for a quarter of an hour. Each alert is here once, in its newest state, so an hour without Alertmanager needs no more room.
+//! The alerts that an Alertmanager must know. Firing alerts are resent regularly, since it forgets alerts that it does not hear of;
+//! resolved ones are resent for a quarter of an hour. The queue holds each alert once, in its newest state, so an hour without
+//! Alertmanager needs no more room.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,31 +8,35 @@ use std::sync::Arc;
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
 use crate::core::{Core, Passes, RESOLVED_KEPT, UNHEARD_MAX};
-use crate::limits::BATCH_ALERTS_MAX;
+use crate::limits::{BATCH_ALERTS_MAX, SENT_ALONE_MAX};
 use crate::now::Now;
 use crate::pauses::Pauses;
 use crate::table::{Table, Worth};
 
-/// The longest pause, in ms, before an Alertmanager that does not answer is tried again.
+/// The longest pause, in ms, before the next attempt to reach an Alertmanager that does not answer.
 const PAUSE_MAX: u64 = 30_000;
-/// How many intervals an Alertmanager believes that an alert fires without hearing of it, as Prometheus has it.
+/// The number of resend intervals for which an Alertmanager believes that an alert still fires. Prometheus uses the same number.
 const INTERVALS_BELIEVED: u64 = 4;
 
-/// The judge stops mentioning a resolved alert after about [`RESOLVED_KEPT`]; for this long, in ms, it may be late.
+/// The judge stops listing a resolved alert after about [`RESOLVED_KEPT`]. It may do so this much later, in ms.
 const FORGOTTEN_AFTER: u64 = 60_000;
 
 /// What is noted about an alert.
 #[derive(Debug)]
 struct State {
-    /// When it is sent next; `None`: it is on its way.
+    /// When the alert is sent next; `None`: it is on its way.
     due: Option<u64>,
-    /// When it was mentioned last, in the time of passes.
+    /// When the judge listed the alert last, in the time of passes.
     heard: u64,
-    /// Since when it is known to be resolved.
+    /// Since when the alert is known to be resolved.
     resolved: Option<u64>,
-    /// The Alertmanager has its present state.
+    /// The Alertmanager knows the current state of the alert.
     is_known: bool,
-    /// It is resolved, and not sent again: it stays until the judge stops mentioning it, and then goes.
+    /// The most alerts that one request with this alert may hold. The number falls if the Alertmanager refuses one of them.
+    together: usize,
+    /// The Alertmanager refused this alert when it was sent alone.
+    is_unfit: bool,
+    /// The alert is resolved and not sent again. The row stays until the judge stops listing the alert.
     is_finished: bool,
 }
 
@@ -47,18 +52,22 @@ pub(crate) struct Queue {
     passes: Passes,
     unknown: u64,
     dropped: u64,
+    /// Alerts that are unfit.
+    unfit: usize,
 }
 
 /// Alerts that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub alerts: Vec<(u64, Arc<Alert>)>,
-    /// Until when firing ones are believed, in ms since 1970.
+    /// Until when the Alertmanager believes that the firing alerts fire, in ms since 1970.
     pub believed_until: i64,
+    /// If the batch is refused, the queue sends its halves.
+    pub has_parts: bool,
 }
 
 impl Queue {
-    /// Nothing is known yet. Firing alerts are sent again after this many ms.
+    /// Begins with no alerts. Firing alerts are sent again after this many ms.
     pub fn new(resend: u64, now: Now) -> Self {
         Queue {
             table: Table::default(),
@@ -69,6 +78,7 @@ impl Queue {
             passes: Passes::new(now),
             unknown: 0,
             dropped: 0,
+            unfit: 0,
         }
     }
 
@@ -84,6 +94,8 @@ impl Queue {
             heard: self.passes.time,
             resolved: (!firing).then_some(now.steady),
             is_known: false,
+            together: BATCH_ALERTS_MAX,
+            is_unfit: false,
             is_finished: false,
         };
         let mut removed = Vec::new();
@@ -93,7 +105,8 @@ impl Queue {
                 self.due.remove(&(due, id));
             }
             self.unknown -= u64::from(!row.state.is_known);
-            // Of what is over and known, nothing is lost.
+            self.unfit -= usize::from(row.state.is_unfit);
+            // Dropping an alert whose end is known loses nothing.
             self.dropped += u64::from(row.alert.is_firing() || !row.state.is_known);
         }
         match added {
@@ -115,19 +128,19 @@ impl Queue {
         }
     }
 
-    /// It has another state than the Alertmanager knows.
+    /// The Alertmanager does not know the alert's current state.
     fn is_news(&mut self, id: u64, firing: bool, now: Now) {
         self.table.set_worth(id, if firing { Worth::News } else { Worth::Resolved });
         let Some(state) = self.table.state(id) else { return };
         self.unknown += u64::from(std::mem::replace(&mut state.is_known, false));
         (state.resolved, state.is_finished) = ((!firing).then_some(now.steady), false);
-        // One that is on its way is due when its batch is done.
+        // An alert that is on its way becomes due when its batch is done.
         if state.due.is_some() {
             self.set_due(id, Some(now.steady));
         }
     }
 
-    /// Removes what is finished and no longer mentioned.
+    /// Removes finished alerts that the judge no longer lists.
     fn forget(&mut self, now: Now) {
         let due = self.due.iter().take_while(|(due, _)| *due <= now.steady).map(|(_, id)| *id);
         let is_finished = |id: &u64| self.table.get(*id).is_some_and(|row| row.state.is_finished);
@@ -138,11 +151,54 @@ impl Queue {
 
     fn remove(&mut self, id: u64) {
         self.set_due(id, None);
-        self.unknown -= u64::from(self.table.state(id).is_some_and(|state| !state.is_known));
-        self.table.remove(id);
+        if let Some(row) = self.table.remove(id) {
+            self.unknown -= u64::from(!row.state.is_known);
+            self.unfit -= usize::from(row.state.is_unfit);
+        }
     }
 
-    /// The Alertmanager has had its word about an alert in this state.
+    /// The alerts of the next request: those that are due first. The request is never larger than the state of any of its alerts
+    /// allows.
+    fn due_together(&self, now: Now) -> Vec<(u64, Arc<Alert>)> {
+        let mut alerts = Vec::new();
+        let mut room = BATCH_ALERTS_MAX;
+        for (_, id) in self.due.iter().take_while(|(due, _)| *due <= now.steady) {
+            let Some(row) = self.table.get(*id) else { continue };
+            room = room.min(row.state.together);
+            if alerts.len() >= room {
+                break;
+            }
+            alerts.push((*id, row.alert.clone()));
+        }
+        alerts
+    }
+
+    /// The Alertmanager refused one of these alerts. The queue sends each half separately and at once, until the refused alert is
+    /// alone.
+    fn halve(&mut self, job: &Batch, now: Now) {
+        let half = job.alerts.len().div_ceil(2);
+        for (id, _) in &job.alerts {
+            if let Some(state) = self.table.state(*id) {
+                state.together = half;
+            }
+            self.set_due(*id, Some(now.steady));
+        }
+    }
+
+    /// An accepted alert may be sent with others again. An alert that was refused alone stays alone, so that the others are
+    /// accepted.
+    fn note_fitness(&mut self, id: u64, is_taken: bool, is_unfit: bool) {
+        let Some(state) = self.table.state(id) else { return };
+        if is_taken {
+            state.together = BATCH_ALERTS_MAX;
+        }
+        if is_taken || is_unfit {
+            self.unfit -= usize::from(std::mem::replace(&mut state.is_unfit, is_unfit));
+            self.unfit += usize::from(is_unfit);
+        }
+    }
+
+    /// The Alertmanager has answered for an alert in this state.
     fn settle(&mut self, id: u64, sent: &Arc<Alert>, is_taken: bool, now: Now) {
         let Some(row) = self.table.get(id) else { return };
         if !row.alert.is_same_event(sent) {
@@ -156,7 +212,7 @@ impl Queue {
             state.is_finished = is_finished;
         }
         self.table.set_worth(id, if firing { Worth::Repeated } else { Worth::Over });
-        // Without its row, the judge's next word about it would be news.
+        // Keep the row: without it, the next listing of this alert would count as a new event.
         let forgets =
             last.filter(|_| is_finished).map(|last| last.max(now.steady).saturating_add(FORGOTTEN_AFTER));
         self.set_due(id, Some(forgets.unwrap_or(now.steady.saturating_add(self.resend))));
@@ -204,28 +260,32 @@ impl Core for Queue {
             return None;
         }
         self.forget(now);
-        let due = self.due.iter().take_while(|(due, _)| *due <= now.steady).take(BATCH_ALERTS_MAX);
-        let ids: Vec<u64> = due.map(|(_, id)| *id).collect();
-        let mut alerts = Vec::new();
-        for id in ids {
-            self.set_due(id, None);
-            alerts.extend(self.table.get(id).map(|row| (id, row.alert.clone())));
+        let alerts = self.due_together(now);
+        for (id, _) in &alerts {
+            self.set_due(*id, None);
         }
         let believed = i64::try_from(self.resend.saturating_mul(INTERVALS_BELIEVED)).unwrap_or(i64::MAX);
         let believed_until = now.wall.saturating_add(believed);
-        (!alerts.is_empty()).then_some(Batch { alerts, believed_until })
+        let has_parts = alerts.len() > 1 && self.unfit < SENT_ALONE_MAX;
+        (!alerts.is_empty()).then_some(Batch { alerts, believed_until, has_parts })
     }
 
     fn done(&mut self, job: Batch, answer: &Answer, now: Now) {
+        if Self::is_parted(&job, answer) {
+            self.pauses.reset();
+            return self.halve(&job, now);
+        }
         match answer {
-            Answer::Taken(_) | Answer::Partly { .. } | Answer::Refused(_) => {
+            Answer::Taken(_) | Answer::Partly { .. } | Answer::Refused(_) | Answer::Unfit(_) => {
                 self.pauses.reset();
-                let is_taken = !matches!(answer, Answer::Refused(_));
+                let is_taken = !matches!(answer, Answer::Refused(_) | Answer::Unfit(_));
+                let is_unfit = matches!(answer, Answer::Unfit(_)) && job.alerts.len() == 1;
                 for (id, sent) in &job.alerts {
+                    self.note_fitness(*id, is_taken, is_unfit);
                     self.settle(*id, sent, is_taken, now);
                 }
             }
-            // What may have come is sent again as well: it takes nothing twice.
+            // Resend a batch even if it may have arrived: the Alertmanager ignores duplicates.
             Answer::Later(_, wish) | Answer::Unknown(_, wish) => {
                 self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
                 for (id, _) in &job.alerts {
@@ -244,6 +304,21 @@ impl Core for Queue {
 
     fn alerts(job: &Batch) -> u64 {
         job.alerts.len() as u64
+    }
+
+    fn only_alert(job: &Batch) -> Option<&Labels> {
+        match &job.alerts[..] {
+            [(_, alert)] => Some(&alert.labels),
+            _ => None,
+        }
+    }
+
+    fn is_parted(job: &Batch, answer: &Answer) -> bool {
+        job.has_parts && matches!(answer, Answer::Unfit(_))
+    }
+
+    fn has_refused(&self) -> bool {
+        self.unfit > 0
     }
 
     fn numbers(&mut self) -> (u64, u64) {

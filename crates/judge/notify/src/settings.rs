@@ -1,4 +1,4 @@
-//! Who is told, as the configuration says it. The program checks the texts; here they have their types.
+//! The recipients of the configuration. The program checks the texts; here they are typed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::limits::WAYS_MAX;
 pub struct Settings {
     /// Labels that every alert gets, unless it has them.
     pub labels: Labels,
-    /// All Alertmanagers: each is told everything.
+    /// All Alertmanagers. Each gets all alerts.
     pub alertmanagers: Vec<AlertmanagerSettings>,
     /// People by e-mail.
     pub email: Option<EmailSettings>,

@@ -1,4 +1,4 @@
-//! A dialogue with a server of SMTP: greeting, TLS, login, one mail. What the server says is foreign text: each reply has a limit in
+//! A dialogue with an SMTP server: greeting, TLS, login, one mail. The server's replies are foreign text, so each has a limit in
 //! bytes and in time. Does not know what is in the mail.
 
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::answer::cut;
 use crate::limits::SMTP_REPLY_BYTES_MAX;
 use crate::settings::SmtpTls;
 
-/// Statuses by which a server says that it does not let us in: somebody mends that, and the message waits.
+/// Statuses by which a server refuses our login. A person must fix this, and the message waits.
 const NOT_LET_IN: [u16; 5] = [454, 530, 534, 535, 538];
 
 /// Why a mail did not go.
@@ -40,7 +40,7 @@ pub(crate) enum SmtpError {
         /// Its words.
         text: String,
     },
-    /// The server says something else than this step of the dialogue has.
+    /// The server's answer does not fit this step of the dialogue.
     #[error("to {to} the server says {status}, which is no answer to that: {text}")]
     OutOfStep {
         /// The command.
@@ -50,7 +50,7 @@ pub(crate) enum SmtpError {
         /// Its words.
         text: String,
     },
-    /// The server got the whole mail, and its answer did not come.
+    /// The server got the whole mail, but its answer did not come.
     #[error("the server got the mail, and whether it has taken it is not known: {0}")]
     Unknown(String),
     /// The server cannot do what the configuration asks for.
@@ -59,20 +59,20 @@ pub(crate) enum SmtpError {
 }
 
 impl SmtpError {
-    /// True for a server that says no, and may say yes later.
+    /// True if the server refuses now, but may accept later.
     pub fn is_for_now(&self) -> bool {
         matches!(self, SmtpError::Refused { status, .. } if *status < 500 || NOT_LET_IN.contains(status))
     }
 }
 
-/// Who sends what to whom. All of it is ASCII.
+/// Sender, recipients and mail. All of it is ASCII.
 pub(crate) struct Envelope<'a> {
     pub from: &'a str,
     pub to: Vec<&'a str>,
     pub mail: &'a [u8],
 }
 
-/// What came of a mail that the server has taken.
+/// The result of a mail that the server has accepted.
 pub(crate) struct Taken {
     /// The server's last words.
     pub said: String,
@@ -95,7 +95,7 @@ pub(crate) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Sends a mail to all recipients that the server does not refuse. It is an error if that is none.
+    /// Sends a mail to all recipients that the server does not refuse. It is an error if the server refuses all of them.
     pub fn send(&self, envelope: &Envelope<'_>) -> Result<Taken, SmtpError> {
         let mut talk = Talk { stream: Some(self.connect()?), timeout: self.timeout, left: Vec::new() };
         talk.expect("the connection", DONE)?;
@@ -118,7 +118,7 @@ impl Server<'_> {
             said @ SmtpError::Refused { .. } => said,
             other => SmtpError::Unknown(other.to_string()),
         })?;
-        // It has the mail, whatever it says now.
+        // The server has the mail, whatever it answers now.
         let _ = talk.command("QUIT", "QUIT");
         Ok(Taken { said, refused })
     }
@@ -153,7 +153,7 @@ impl Server<'_> {
         if has_login(able, "PLAIN") {
             talk.command("AUTH", &format!("AUTH PLAIN {}", coded(&format!("\0{user}\0{password}"))))?;
         } else if has_login(able, "LOGIN") {
-            // Who answers otherwise would read the name and the password as commands, and may log them.
+            // After another answer, the server would read the name and the password as commands, and might log them.
             talk.ask("AUTH", "AUTH LOGIN", GO_ON)?;
             talk.ask("AUTH", &coded(user), GO_ON)?;
             talk.command("AUTH", &coded(password))?;
@@ -191,7 +191,8 @@ fn has_login(able: &str, way: &str) -> bool {
         .any(|line| line.get(..4).is_some_and(|first| first.eq_ignore_ascii_case("AUTH")) && words(line))
 }
 
-/// A mail as it travels: lines end with CR LF, a dot at their begin is doubled, and a lonely dot ends it.
+/// A mail in the form of the protocol: lines end with CR LF, a dot at the start of a line is doubled, and a single dot ends the
+/// mail.
 fn stuffed(mail: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(mail.len() + 64);
     for line in mail.split(|byte| *byte == b'\n') {
@@ -222,7 +223,7 @@ impl Stream {
 
 /// A dialogue.
 struct Talk {
-    /// `None`: TLS could not be begun.
+    /// `None`: the start of TLS failed.
     stream: Option<Stream>,
     timeout: Duration,
     /// What the server has said beyond its last reply.
@@ -231,7 +232,7 @@ struct Talk {
 
 impl Talk {
     fn begin_tls(&mut self, server: &Server<'_>) -> Result<(), SmtpError> {
-        // Somebody between could have put words in here, in the open.
+        // An attacker in between could have inserted this text before TLS began.
         if !self.left.is_empty() {
             return Err(SmtpError::Unable("the server speaks before its TLS begins"));
         }
@@ -241,8 +242,8 @@ impl Talk {
         Ok(())
     }
 
-    /// Names all recipients, and returns those that the server refuses. If these are all, the error is that of one that it may take
-    /// later, if there is one.
+    /// Names all recipients, and returns those that the server refuses. If it refuses all, the error is one that may change later,
+    /// if there is such a one.
     fn name_recipients(&mut self, all: &[&str]) -> Result<Vec<(String, SmtpError)>, SmtpError> {
         let mut refused = Vec::new();
         for to in all {
@@ -261,12 +262,12 @@ impl Talk {
         Err(refused.into_iter().nth(at).map_or(nobody, |(_, error)| error))
     }
 
-    /// Says a command, and returns the lines of the answer if it is a yes.
+    /// Sends a command, and returns the lines of a positive answer.
     fn command(&mut self, name: &'static str, line: &str) -> Result<String, SmtpError> {
         self.ask(name, line, DONE)
     }
 
-    /// The same of one whose good answer begins with this digit.
+    /// The same for a command whose positive answer begins with this digit.
     fn ask(&mut self, name: &'static str, line: &str, good: u16) -> Result<String, SmtpError> {
         self.write(format!("{line}\r\n").as_bytes())?;
         self.expect(name, good)
@@ -284,7 +285,7 @@ impl Talk {
         written.map_err(failed)
     }
 
-    /// Reads a reply. `good`: the first digit of one that is good.
+    /// Reads a reply. `good`: the first digit of a positive one.
     fn expect(&mut self, to: &'static str, good: u16) -> Result<String, SmtpError> {
         let deadline = Instant::now() + self.timeout;
         let (mut text, mut bytes) = (String::new(), 0);
@@ -309,7 +310,7 @@ impl Talk {
         }
     }
 
-    /// The next line, without its end. `bytes` counts those of the reply.
+    /// The next line, without its end. `bytes` counts the bytes of the whole reply.
     fn line(&mut self, deadline: Instant, bytes: &mut usize) -> Result<String, SmtpError> {
         let failed = connection("no answer of the server");
         loop {

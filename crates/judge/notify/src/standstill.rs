@@ -1,30 +1,30 @@
-//! Whether the thread of a way, and with it its process or machine, stood still: then another hub may have taken over its alerts
-//! meanwhile, and nothing is sent before the judge has spoken again. It reads no clock.
+//! Detects whether the thread of a way stood still, alone or with its process or machine. Another hub may then have taken over its
+//! alerts, so nothing is sent before the judge has spoken again. It reads no clock.
 
 use crate::now::Now;
 
-/// Who wakes so much later than it meant to, in ms, stood still. Another hub takes over after 10 s of silence.
+/// A thread that wakes this much later than planned, in ms, stood still. Another hub takes over after 10 s of silence.
 const OVERSLEPT: u64 = 5_000;
-/// How long nothing is sent after that, in ms, at least: what the judge says at once may be from before. It asks other hubs once a
-/// second, and releases what they have taken over.
+/// The shortest silence after a standstill, in ms, since the judge's first words may still be from before. The judge asks other
+/// hubs once a second, and releases the alerts that they have taken over.
 const SILENT_MIN: u64 = 5_000;
-/// How long nothing is sent, in ms, if the judge does not speak: it may have nothing new to say.
+/// The longest silence, in ms, if the judge does not speak, since it may have nothing new to say.
 const SILENT_MAX: u64 = 60_000;
-/// How long before a moment of sending the thread begins to sleep in naps, in ms: within it, the judge of a process that stood still
-/// has time to ask the other hubs.
+/// How long before the moment of sending the thread begins to sleep in naps, in ms. Within this time, the judge of a process that
+/// stood still can ask the other hubs.
 const NEAR: u64 = 10_000;
-/// A nap, in ms. With one long sleep, a halt that ends before the moment of sending would not be seen.
+/// A nap, in ms. With one long sleep, a standstill that ends before the moment of sending would not be noticed.
 const NAP: u64 = 2_000;
-/// The longest sleep of a thread that has something to do later: moments far away are computed again.
+/// The longest sleep of a thread with a later job, so that far moments are computed again.
 const SLEEP_MAX: u64 = 3_600_000;
 
 /// When a thread meant to read the clock again, and until when nothing is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
-    /// `None`: nobody knows, since it waits for somebody else.
+    /// `None`: unknown, since the thread waits for somebody else.
     expected: Option<Now>,
     silence: Option<Silence>,
-    /// For how long it stood still the last time, until somebody asks.
+    /// How long the last standstill was, until somebody asks.
     noticed: Option<u64>,
 }
 
@@ -44,11 +44,11 @@ impl Silence {
 }
 
 impl Standstill {
-    /// The thread has read the clock. It means to read it again at once.
+    /// Notes that the thread has read the clock. It will read it again at once.
     pub fn looked(&mut self, now: Now) {
         let late = self.expected.map_or(0, |expected| {
             let steady = now.steady.saturating_sub(expected.steady);
-            // The steady clock does not count the time in which a machine sleeps.
+            // The steady clock stops while a machine sleeps.
             let wall = u64::try_from(now.wall.saturating_sub(expected.wall)).unwrap_or(0);
             steady.max(wall)
         });
@@ -60,11 +60,11 @@ impl Standstill {
         self.expected = Some(now);
     }
 
-    /// How long the thread sleeps from now on, in ms, if it is to send something at this moment.
+    /// How long the thread must sleep now, in ms, if it has to send something at this moment.
     pub fn sleep(&mut self, now: Now, due: u64) -> u64 {
         let left = due.saturating_sub(now.steady);
         let sleep = if left > NEAR { (left - NEAR).min(SLEEP_MAX) } else { left.min(NAP) };
-        // At least a moment: what is due and yet not sent waits for an hour to end.
+        // Sleep at least a moment: a job that is due but not sent waits for the end of an hour.
         let sleep = sleep.max(1);
         let wall = now.wall.saturating_add(i64::try_from(sleep).unwrap_or(i64::MAX));
         self.expected = Some(Now { steady: now.steady.saturating_add(sleep), wall });
@@ -88,7 +88,7 @@ impl Standstill {
         self.silence.map_or(0, Silence::until)
     }
 
-    /// For how long it stood still, in ms, if that is new.
+    /// How long it stood still, in ms, if that is new.
     pub fn take_noticed(&mut self) -> Option<u64> {
         self.noticed.take()
     }

@@ -1,5 +1,5 @@
-//! The alerts of one way, each once, within a number and a size. When it is full, what matters least goes: the oldest that are
-//! resolved, then those that are only repeated. Does not know when anything is sent.
+//! The alerts of one way, each once, limited in number and size. When it is full, the least important alerts are removed: first the
+//! oldest resolved ones, then those that are only repeated. It does not know when anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::alert::{Alert, ByLabels, Labels};
 use crate::limits::{ALERTS_BYTES_MAX, ALERTS_MAX};
 
-/// What an alert is worth when there are too many; the least first.
+/// The worth of an alert when there are too many; the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Worth {
     /// Resolved, and the other side knows it.
@@ -34,7 +34,7 @@ pub(crate) struct Row<S> {
 pub(crate) struct Table<S> {
     ids: HashMap<ByLabels, u64>,
     rows: BTreeMap<u64, Row<S>>,
-    /// The order in which they go.
+    /// The order in which alerts are removed.
     order: BTreeSet<(Worth, u64, u64)>,
     bytes: usize,
     next: u64,
@@ -63,8 +63,8 @@ impl<S> Table<S> {
         self.rows.iter().map(|(id, row)| (*id, row))
     }
 
-    /// Adds an alert that is not here. Room is made of what is worth less, or as much and older; `removed` gets that.
-    /// `None`: there is no room.
+    /// Adds a new alert. To make room, alerts of less worth, or of the same worth and older, move to `removed`. `None`: there is no
+    /// room.
     pub fn add(
         &mut self,
         alert: Arc<Alert>,
@@ -88,10 +88,10 @@ impl<S> Table<S> {
         Some(id)
     }
 
-    /// A later text of the same alert.
+    /// Replaces the text of an alert.
     pub fn replace(&mut self, id: u64, alert: Arc<Alert>) {
         let Some(row) = self.rows.get_mut(&id) else { return };
-        // The key is the old one: its labels are equal. The table takes what the row had, and gives what it has now.
+        // The old key stays, since its labels are equal. The size changes by the difference.
         let bytes = alert.bytes();
         self.bytes = self.bytes - row.bytes + bytes;
         row.bytes = bytes;
@@ -101,7 +101,7 @@ impl<S> Table<S> {
         row.alert = alert;
     }
 
-    /// Says what an alert is worth from now on.
+    /// Sets the worth of an alert.
     pub fn set_worth(&mut self, id: u64, worth: Worth) {
         let seq = self.number();
         let Some(row) = self.rows.get_mut(&id).filter(|row| row.place.0 != worth) else { return };

@@ -1,4 +1,4 @@
-//! Alerts whose labels alone are more than is sent: each is named in the log once, and counted once. Does not log.
+//! Alerts whose labels alone exceed the size limit: each is logged once, and counted once. It does not log itself.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::limits::UNFIT_MAX;
 pub(crate) struct Unfit(BTreeSet<u64>);
 
 impl Unfit {
-    /// True for an alert that fires and was not named yet. One that is resolved is forgotten.
+    /// True for a firing alert that was not logged yet. A resolved alert is forgotten.
     pub fn is_new(&mut self, alert: &Alert) -> bool {
         let number = alert.fingerprint(&Labels::new());
         if !alert.is_firing() {

@@ -1,11 +1,12 @@
-//! The thread of a way: it sleeps until something is due or its bell rings, and sends. It exists only while there is something
-//! to send now or later. Who tells an alert takes a lock for a moment, and never waits for a server.
+//! The thread of a way. It sleeps until a message is due or its bell rings, and then sends. It exists only while there is something
+//! to send now or later. A caller that passes an alert takes a lock for a moment, and never waits for a server.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use khz_model::Nanos;
+use khz_model::printable::printable;
 
 use crate::alert::{Labels, Told};
 use crate::answer::Answer;
@@ -22,13 +23,13 @@ use crate::now::Now;
 pub struct Standing {
     /// What the other side said last, good or bad.
     pub said: Option<String>,
-    /// The problem that lasts; `None`: all is well, as far as is known.
+    /// The problem that lasts; `None`: no problem is known.
     pub problem: Option<String>,
     /// What the last program has printed.
     pub output: Option<String>,
 }
 
-/// Where what people were told is kept. The error says why it is not.
+/// Stores what people were told. The error says why this failed.
 pub(crate) type Keep = Box<dyn Fn(Kept) -> Result<(), String> + Send + Sync>;
 
 /// A way: its state, its thread, and its door.
@@ -44,14 +45,17 @@ pub(crate) struct Worker<C: Core, D: Door<C::Job>> {
     common: Common,
 }
 
+/// Bytes of the labels of an alert in a line of the log.
+const LABELS_SHOWN_MAX: usize = 512;
+
 /// What all ways share.
 #[derive(Clone, Default)]
 pub(crate) struct Common {
-    /// Nobody is told anything any more.
+    /// The notifier ends: nothing more is sent.
     pub is_over: Arc<AtomicBool>,
     /// What nobody is shown.
     pub confidential: Arc<Confidential>,
-    /// It is another number when people were told something.
+    /// This number changes when people were told something.
     pub revision: Arc<AtomicU64>,
 }
 
@@ -80,7 +84,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
             lines: Mutex::default(),
             common: common.clone(),
         });
-        // What people were told before a restart is repeated, also if nobody tells anything.
+        // Reminders of alerts from before a restart are sent even if no new alert comes.
         let mut desk = held(&worker.desk);
         worker.attend(&mut desk, None);
         drop(desk);
@@ -108,17 +112,23 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     fn run(&self) {
         let mut door = held(&self.door);
         while let Some((job, kept)) = self.wait() {
-            // Before it is sent: if this process is killed now, the next one knows who may have heard of it.
+            // Write the record before sending. If this process is killed now, the next one knows who may have got the message.
             self.keep(kept);
             let began = Instant::now();
             let (answer, output) = discreet(&self.common.confidential, &mut *door, &job);
-            self.note(&answer, C::alerts(&job), began.elapsed(), output);
+            let (alerts, is_parted) = (C::alerts(&job), C::is_parted(&job, &answer));
+            let only = C::only_alert(&job).map(shown);
             let mut desk = held(&self.desk);
             let now = Now::read();
             desk.core.done(job, &answer, now);
             self.count(&mut desk.core);
             let kept = desk.core.record(now);
+            let has_refused = desk.core.has_refused();
             drop(desk);
+            self.note_time(began.elapsed(), output);
+            if !is_parted {
+                self.note(&answer, (alerts, only), has_refused);
+            }
             self.keep(kept);
         }
     }
@@ -127,12 +137,12 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
         let Some(kept) = kept else { return };
         self.common.revision.fetch_add(1, Ordering::Relaxed);
         if let Some(Err(problem)) = self.keep.as_ref().map(|keep| keep(kept)) {
-            // Each message is kept twice: a full disk has one line a minute.
+            // The record is written twice for each message. A full disk causes one log line a minute.
             self.warn(&problem, &format!("what people were told is not kept: {problem}"));
         }
     }
 
-    /// The next job, with what is to be kept before it goes; `None`: there is nothing to do, now or later, and no thread any more.
+    /// The next job, with the record to write before it is sent. `None`: there is no job now or later, and the thread ends.
     fn wait(&self) -> Option<(C::Job, Option<Kept>)> {
         let mut desk = held(&self.desk);
         loop {
@@ -141,7 +151,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
                 let seconds = late / 1_000;
                 self.warn(
                     "halt",
-                    &format!("khz stood still for {seconds} s: alerts are evaluated again first"),
+                    &format!("khz stood still for {seconds} s, or its clock was set: alerts are evaluated again first"),
                 );
             }
             match turn {
@@ -155,18 +165,24 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
         }
     }
 
-    fn note(&self, answer: &Answer, alerts: u64, took: Duration, output: Option<String>) {
+    fn note_time(&self, took: Duration, output: Option<String>) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         Counts::set(&self.counts.latency, nanos);
         Counts::add(&self.counts.busy, nanos);
         let mut standing = held(&self.standing);
-        standing.said = Some(answer.text().to_owned());
         standing.output = output.or(standing.output.take());
+    }
+
+    /// Notes the result of a job: the number of its alerts, and the text if it has only one. `has_refused`: the other side refuses
+    /// other alerts too, so the problem lasts.
+    fn note(&self, answer: &Answer, (alerts, only): (u64, Option<String>), has_refused: bool) {
+        let mut standing = held(&self.standing);
+        standing.said = Some(answer.text().to_owned());
         match answer {
             Answer::Taken(_) => {
                 Counts::add(&self.counts.sent, alerts);
                 Counts::add(&self.counts.requests, 1);
-                if standing.problem.take().is_some() {
+                if !has_refused && standing.problem.take().is_some() {
                     tracing::info!("notify '{}': it takes alerts again", self.name);
                 }
             }
@@ -179,10 +195,15 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
                 }
                 standing.problem = Some(problem.clone());
             }
-            Answer::Refused(problem) => {
+            Answer::Refused(problem) | Answer::Unfit(problem) => {
                 Counts::add(&self.counts.refused, 1);
                 if standing.problem.as_ref() != Some(problem) {
-                    self.warn(problem, &format!("it refuses {alerts} alerts: {problem}"));
+                    let some = match only {
+                        Some(labels) => format!("the alert {labels}"),
+                        None if alerts == 1 => "an alert".to_owned(),
+                        None => format!("{alerts} alerts"),
+                    };
+                    self.warn(problem, &format!("it refuses {some}: {problem}"));
                 }
                 standing.problem = Some(problem.clone());
             }
@@ -206,7 +227,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
         }
     }
 
-    /// A line in the log: at once for a new problem, and at most once a minute for the same one.
+    /// Logs a line: at once for a new problem, at most once a minute for the same one.
     fn warn(&self, problem: &str, line: &str) {
         let now = Nanos(Now::read().steady.saturating_mul(1_000_000));
         if let Some(times) = held(&self.lines).happened(problem, now) {
@@ -224,7 +245,7 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     }
 }
 
-/// Sends a job, and returns the answer and what a program has printed without any secret.
+/// Sends a job. Returns the answer and the program's output, with all secrets removed.
 pub(crate) fn discreet<J>(
     confidential: &Confidential,
     door: &mut impl Door<J>,
@@ -232,7 +253,7 @@ pub(crate) fn discreet<J>(
 ) -> (Answer, Option<String>) {
     let mut secrets = confidential.read();
     let answer = door.send(job);
-    // Somebody may have renewed one meanwhile.
+    // A secret may have changed meanwhile.
     secrets.add_all(&confidential.read());
     (answer.map(|text| secrets.hide(text)), door.output().map(|text| secrets.hide(&text)))
 }
@@ -262,7 +283,7 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
     }
 
     fn ring(&self) {
-        // With the lock, so that a thread that is about to sleep hears it.
+        // Hold the lock, so that a thread that is about to sleep hears the bell.
         let _desk = held(&self.desk);
         self.bell.notify_one();
     }
@@ -293,7 +314,16 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
     }
 }
 
-/// A lock. What a panic left is whole: each change is small.
+/// Takes a lock. The data is consistent even after a panic: each change is small.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Labels for the log, as long as a line may be.
+fn shown(labels: &Labels) -> String {
+    let each: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}={:?}", printable(value))).collect();
+    let all = each.join(", ");
+    let end = all.floor_char_boundary(LABELS_SHOWN_MAX);
+    format!("{{{}{}}}", &all[..end], if end < all.len() { "..." } else { "" })
 }

@@ -1,4 +1,4 @@
-//! An alert: what it does, since when, and what can happen to it. How it goes on is in `alerts.rs`.
+//! An alert: its state, since when, and its possible changes. `alerts.rs` decides how it changes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use khz_promql::LabelSet;
 /// The label with the name of an alert.
 pub const ALERT_NAME: &str = "alertname";
 
-/// For how long a resolved alert is kept (ms), as in Prometheus: a sender may need that long to be sure that it arrived.
+/// How long a resolved alert is kept (ms), as in Prometheus. A sender may need this long to be sure that the message arrived.
 pub const RESOLVED_KEPT: i64 = 15 * 60_000;
 
 /// What an alert does.
@@ -37,41 +37,41 @@ impl AlertState {
 pub struct Alert {
     /// What it does.
     pub state: AlertState,
-    /// What it is known by, its name ([`ALERT_NAME`]) among them.
+    /// The labels that identify it, including its name ([`ALERT_NAME`]).
     pub labels: LabelSet,
     /// What people read, sorted by name.
     pub annotations: Arc<[(Arc<str>, String)]>,
-    /// The value of its series when it was there last.
+    /// The last value of its series.
     pub value: f64,
     /// Since when its series is there.
     pub active_at: i64,
     /// Since when it fires.
     pub fired_at: Option<i64>,
-    /// Since when it fires by what this hub has judged itself: later than `fired_at` if another hub saw it earlier, and `None` as long
-    /// as only that one did. It never changes while the alert fires, so several hubs can tell by it which of them was first.
+    /// Since when it fires according to this hub's own evaluations: later than `fired_at` if another hub saw it earlier, and `None`
+    /// while only that hub did. It never changes while the alert fires, so several hubs can see which of them was first.
     pub fired_here_at: Option<i64>,
     /// When it was resolved.
     pub resolved_at: Option<i64>,
-    /// When it was resolved the last time before it became active again: two hubs tell by it whether they speak of the same firing.
+    /// When it was last resolved before it became active again. Two hubs compare it to find out whether they mean the same firing.
     pub ended_before: Option<i64>,
     /// Since when it fires only because of `keep_firing_for`.
     pub keep_firing_since: Option<i64>,
-    /// Its nodes had gone to another hub when it lost its series, and it may go on there: if it is resolved, then here only, and that
-    /// was no end of the firing.
+    /// Its nodes had gone to another hub when it lost its series, so it may go on there. If it is resolved, then only here, and the
+    /// firing has not ended.
     pub went_on: bool,
 }
 
 impl Alert {
     /// Roughly how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        // Two pointers, and what their texts are counted with.
+        // Two pointers, and the counts of their texts.
         let text = |name: &str, value: &str| 4 * size_of::<Arc<str>>() + name.len() + value.len();
         let labels: usize = self.labels.iter().map(|(name, value)| text(name, value)).sum();
         let annotations: usize = self.annotations.iter().map(|(name, value)| text(name, value)).sum();
         size_of::<Alert>() + labels + annotations
     }
 
-    /// When it was resolved last, as far as that is known. That it went on elsewhere is no end.
+    /// When it was last resolved, as far as known. An alert that went on elsewhere has not ended.
     pub fn last_end(&self) -> Option<i64> {
         match self.state {
             AlertState::Inactive => self.resolved_at.filter(|_| !self.went_on),
@@ -91,7 +91,7 @@ pub enum Change {
     Resolved,
     /// It was pending, and its series is gone.
     Dropped,
-    /// Its series is gone, and it fires on because of `keep_firing_for`. Nobody is told, but it must be saved since when that is.
+    /// Its series is gone, and it fires on because of `keep_firing_for`. Nobody gets a message, but the time must be saved.
     KeepsFiring,
     /// It still fires, and its series is back.
     Returned,

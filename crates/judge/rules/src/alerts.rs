@@ -1,5 +1,5 @@
-//! The alerts of one rule, and how they go on from one evaluation to the next, on all nodes or on one. It is given the results of the
-//! expression, with labels and annotations expanded; it knows neither queries nor clocks.
+//! The alerts of one rule, and their changes from one evaluation to the next, on all nodes or on one. It gets the results of the
+//! expression, with expanded labels and annotations. It knows neither queries nor clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::alert::{Alert, AlertState, Change, RESOLVED_KEPT};
 use crate::group::Room;
 use crate::limits::{ALERTS_MAX, HUB_ALERTS_MAX, RESOLVED_MAX};
 
-/// A series that the expression gave, with what the rule makes of it.
+/// A series that the expression gave, with the alert's labels and annotations.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub labels: LabelSet,
@@ -35,53 +35,53 @@ pub(crate) fn texts_bytes(annotations: &[(Arc<str>, String)]) -> usize {
 pub(crate) struct Most {
     /// What its group says.
     pub of_group: Option<usize>,
-    /// What the other rules of the hub leave.
+    /// How many the other rules of the hub leave.
     pub of_hub: usize,
 }
 
 /// An alert, and what a step did to it.
 pub(crate) type Stepped = (Arc<Alert>, Option<Change>);
 
-/// The alerts of a rule, those of each node apart.
+/// The alerts of a rule, grouped by node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alerts {
     nodes: BTreeMap<Arc<str>, OfNode>,
-    /// How many of them are active, and the bytes of the annotations of all.
+    /// How many alerts are active, and the bytes of all annotations.
     size: Room,
-    /// How many there are, with those that are resolved.
+    /// The number of alerts, including the resolved ones.
     count: usize,
-    /// What has fired and was forgotten, since there were too many; for [`Alerts::take_forgotten`].
+    /// Alerts that have fired and were forgotten because there were too many; for [`Alerts::take_forgotten`].
     forgotten: Vec<Arc<Alert>>,
 }
 
 type OfNode = BTreeMap<LabelSet, Arc<Alert>>;
 
-/// The label by which alerts are of a node.
+/// The label that names the node of an alert.
 pub const NODE_LABEL: &str = "instance";
 
-/// How long after its time an alert that goes on firing without its series is ended here, if the node that judges it has not done so
-/// (ms): the node counts from when it lost the series, and a hub that was started meanwhile from later on.
+/// This long after its time (ms), the hub ends an alert that fires on without its series if the judging node has not done so. The
+/// node counts from the loss of the series; a hub that was started meanwhile counts from a later time.
 const LATE: i64 = 60_000;
 
 /// Whose alerts a step is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
-    /// Those of one node, which judges by itself.
+    /// The alerts of one node, which judges by itself.
     One(&'a str),
-    /// All but those of the nodes in these sets. Some go on without their series.
+    /// All alerts but those of the nodes in these sets. Some fire on without their series.
     Except(&'a [&'a BTreeSet<Arc<str>>], Kept<'a>),
 }
 
-/// Alerts that go on without their series, since nodes have gone or moved a moment ago.
+/// Alerts that go on without their series, since their nodes have just gone or moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept<'a> {
     /// Those of these nodes.
     pub nodes: Option<&'a BTreeSet<Arc<str>>>,
-    /// Those of no node fire on for so long (ms).
+    /// How long alerts of no node fire on (ms).
     pub others: i64,
-    /// Nobody judges these nodes for a while: their alerts stay as they are, however late it is.
+    /// No hub judges these nodes for a while. Their alerts stay as they are, however long it takes.
     pub unjudged: Option<&'a BTreeSet<Arc<str>>>,
-    /// From when to when nodes went to another hub (ms since 1970), the last time: what loses its series then goes on there.
+    /// The last time span in which nodes went to another hub (ms since 1970): an alert that lost its series then goes on there.
     pub left: Option<(i64, i64)>,
 }
 
@@ -91,7 +91,7 @@ impl Kept<'_> {
         node.is_empty() && self.left.is_some_and(|(from, to)| (from..to).contains(&lost_at))
     }
 
-    /// Whether alerts of a node go on, and for how long (ms) firing ones do without their series.
+    /// Whether alerts of a node go on without their series, and how long firing ones do (ms).
     fn of(&self, node: &Arc<str>) -> (bool, i64) {
         match self.nodes.is_some_and(|nodes| nodes.contains(node)) {
             true => (true, i64::MAX),
@@ -104,7 +104,7 @@ fn is_in(sets: &[&BTreeSet<Arc<str>>], node: &Arc<str>) -> bool {
     sets.iter().any(|set| set.contains(node))
 }
 
-/// Why the alerts of a rule could not be made; the words are those of Prometheus where it has some.
+/// Why the alerts of a rule could not be made, in Prometheus' words where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AlertsError {
     #[error("vector contains metrics with the same labelset after applying alert labels")]
@@ -153,8 +153,8 @@ impl Alerts {
         self.nodes.get(node_of(labels))?.get(labels)
     }
 
-    /// Forgets the alerts of these nodes, as if there had been none; with `only_active` those that are resolved stay. Returns whether
-    /// there were some.
+    /// Forgets the alerts of these nodes, as if there had been none. With `only_active`, resolved ones stay. Returns whether there
+    /// were some.
     pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) -> bool {
         let meant: Vec<Arc<str>> = self.nodes.keys().filter(|node| nodes.contains(*node)).cloned().collect();
         let mut is_changed = false;
@@ -172,7 +172,7 @@ impl Alerts {
         is_changed
     }
 
-    /// Those that were forgotten since the rule gave too many, and of which somebody may have been told. Each is returned once.
+    /// Takes the alerts that were forgotten because the rule gave too many. People may have heard of them. Each is returned once.
     pub fn take_forgotten(&mut self) -> Vec<Arc<Alert>> {
         std::mem::take(&mut self.forgotten)
     }
@@ -203,7 +203,7 @@ impl Alerts {
         self.size = self.size.beside(before).and(size(of_node));
     }
 
-    /// An alert that was resolved at this time went on at another hub, or did not. Returns whether that was not known.
+    /// Notes whether an alert that was resolved at this time went on at another hub. Returns whether this is new.
     pub fn went_on(&mut self, labels: &LabelSet, resolved_at: i64, went_on: bool) -> bool {
         let alert = self.nodes.get_mut(node_of(labels)).and_then(|of_node| of_node.get_mut(labels));
         let is_meant =
@@ -217,13 +217,13 @@ impl Alerts {
         }
     }
 
-    /// Firing alerts that would not fire yet, since their rule wants them to hold for longer now, wait again. Returns them as they fired.
+    /// Firing alerts become pending again if their rule's longer `for` is not over yet. Returns them in their firing state.
     pub fn wait_again(&mut self, hold: i64, time: i64) -> Vec<Arc<Alert>> {
         let mut fired = Vec::new();
         let all = self.nodes.values_mut().flat_map(BTreeMap::values_mut);
         for alert in all.filter(|alert| alert.state == AlertState::Firing && time - alert.active_at < hold) {
             let before = alert.clone();
-            // The next step would decide so, too, and would not say that the alert has fired.
+            // The next step would make the same change, but would not report that the alert has fired.
             if advance(Arc::make_mut(alert), time, hold) == Some(Change::Pending) {
                 fired.push(before);
             }
@@ -231,8 +231,24 @@ impl Alerts {
         fired
     }
 
-    /// Takes what the expression gave at a time, and says what has changed. `hold` and `keep_firing` are those of the rule (ms).
-    /// Alerts that the scope leaves out stay as they are.
+    /// Somebody set the clock by this time (ms). Pending alerts, and those that fire on without their series, wait neither longer
+    /// nor shorter. The time at which an alert fired stays, since other hubs identify the alert by it.
+    pub fn clock_set(&mut self, by: i64) {
+        for alert in self.nodes.values_mut().flat_map(BTreeMap::values_mut) {
+            let waits = alert.state == AlertState::Pending;
+            if !waits && alert.keep_firing_since.is_none() {
+                continue;
+            }
+            let alert = Arc::make_mut(alert);
+            if waits {
+                alert.active_at = alert.active_at.saturating_add(by);
+            }
+            alert.keep_firing_since = alert.keep_firing_since.map(|since| since.saturating_add(by));
+        }
+    }
+
+    /// Takes the results of the expression at a time, and returns the changes. `hold` and `keep_firing` are the times of the rule
+    /// (ms). Alerts that the scope leaves out stay as they are.
     pub fn step(
         &mut self,
         found: Vec<Found>,
@@ -279,12 +295,12 @@ impl Alerts {
         let sized = self.size.beside(before).and(now);
         let of_rule = most.of_group.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
         if sized.alerts > of_rule {
-            // As Prometheus: nothing is known of the rule then.
+            // As in Prometheus, the rule then starts without any known alerts.
             let before = std::mem::take(self);
             self.forgotten = before.iter().filter(|alert| alert.fired_at.is_some()).cloned().collect();
             return Err(AlertsError::Limit(of_rule, sized.alerts));
         }
-        // What is there may always go on, and go.
+        // Existing alerts may always go on, and end.
         if sized.alerts > most.of_hub.max(self.size.alerts) {
             return Err(AlertsError::Hub(sized.alerts - self.size.alerts));
         }
@@ -302,7 +318,7 @@ impl Alerts {
         Ok(all)
     }
 
-    /// A rule whose alerts have other labels each time leaves resolved ones without end: the oldest are not mentioned any more.
+    /// A rule whose alerts get new labels each time would leave resolved ones without end. The oldest are no longer listed.
     fn forget_resolved(&mut self) {
         let Some(beyond) = (self.count - self.size.alerts).checked_sub(RESOLVED_MAX + 1) else { return };
         let mut resolved: Vec<(Option<i64>, LabelSet)> = self
@@ -325,19 +341,19 @@ impl Alerts {
     }
 }
 
-/// How long alerts wait, and go on.
+/// How long alerts are pending, and fire on.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    /// They are pending for so long (ms).
+    /// How long alerts are pending (ms).
     hold: i64,
-    /// They fire on without their series for so long (ms).
+    /// How long alerts fire on without their series (ms).
     keep_firing: i64,
-    /// Pending ones wait on without their series.
+    /// Pending alerts stay pending without their series.
     waits: bool,
 }
 
-/// The alerts of a node after a step, in which these series are there. `may_go_on`: what has lost its series at this time may go on at
-/// another hub.
+/// The alerts of a node after a step that found these series. `may_go_on`: whether an alert that lost its series at this time may
+/// go on at another hub.
 fn step(
     known: OfNode,
     mut present: BTreeMap<LabelSet, Found>,
@@ -356,14 +372,14 @@ fn step(
             None => match missed(alert, time, times) {
                 (alert, Some(Change::Dropped)) => {
                     all.push((alert.clone(), Some(Change::Dropped)));
-                    // That it fired before, and when that ended, stays known for as long as if it had not been pending.
+                    // The earlier firing and its end stay known, just as if the alert had not been pending.
                     let Some(alert) = over_since(alert) else { continue };
                     next.insert(labels, alert);
                     continue;
                 }
                 (alert, None) if is_old(&alert, time) => continue,
                 (mut alert, change) => {
-                    // That stays so until its series is back: the nodes may come and go again meanwhile, also over a restart.
+                    // This stays so until the series is back: the nodes may come and go in between, also over a restart.
                     let is_of_now = alert.state == AlertState::Firing || change == Some(Change::Resolved);
                     if is_of_now && !alert.went_on && alert.keep_firing_since.is_some_and(may_go_on) {
                         Arc::make_mut(&mut alert).went_on = true;
@@ -383,7 +399,8 @@ fn step(
     next
 }
 
-/// The alerts of a node that judges by itself, or that nobody judges so far: they stay as they are, but for those that are long over.
+/// The alerts of a node that judges by itself, or that nobody judges so far. They stay as they are, except those that ended long
+/// ago.
 fn pass(
     known: OfNode,
     time: i64,
@@ -406,7 +423,7 @@ fn pass(
     next
 }
 
-/// An alert becomes active. `ended_before`: it was resolved then.
+/// An alert becomes active. `ended_before`: when it was last resolved.
 fn begun(found: Found, time: i64, hold: i64, ended_before: Option<i64>) -> (Arc<Alert>, Option<Change>) {
     let Found { labels, annotations, value } = found;
     let mut alert = Alert {
@@ -426,7 +443,7 @@ fn begun(found: Found, time: i64, hold: i64, ended_before: Option<i64>) -> (Arc<
     (Arc::new(alert), change)
 }
 
-/// An alert that was only pending, as it was before: resolved. `None`: it has not fired lately.
+/// Restores the resolved state of an alert that was only pending. `None`: it has not fired lately.
 fn over_since(mut alert: Arc<Alert>) -> Option<Arc<Alert>> {
     let ended = alert.ended_before?;
     let now = Arc::make_mut(&mut alert);
@@ -474,7 +491,8 @@ fn missed(mut alert: Arc<Alert>, time: i64, times: Times) -> (Arc<Alert>, Option
     }
 }
 
-/// Lets an alert fire that is active for long enough, and wait again one that is not since the rule was changed.
+/// Lets an alert fire if it is active for long enough. A firing alert that is not, because the rule was changed, becomes pending
+/// again.
 fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
     let has_held = time - alert.active_at >= hold;
     match (alert.state, has_held) {
@@ -482,7 +500,7 @@ fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
             (alert.state, alert.fired_at, alert.fired_here_at) = (AlertState::Firing, Some(time), Some(time));
             Some(Change::Fired)
         }
-        // At a time before it fired, somebody has set the clock back: it goes on.
+        // If the time is before the alert fired, the clock was set back: the alert goes on.
         (AlertState::Firing, false) if alert.fired_at.is_none_or(|fired| time >= fired) => {
             (alert.state, alert.fired_at, alert.fired_here_at) = (AlertState::Pending, None, None);
             alert.keep_firing_since = None;
@@ -492,7 +510,8 @@ fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
     }
 }
 
-/// Somebody has set the clock back: nothing waits for a time that is far away. When it fired stays, by which others know it.
+/// After the clock was set back, nothing waits for a time that is far ahead. The time at which the alert fired stays, since others
+/// identify it by that.
 fn not_ahead(alert: &mut Arc<Alert>, time: i64) {
     let is_ahead = |at: Option<i64>| at.is_some_and(|at| at > time);
     let waits = (alert.state == AlertState::Pending).then_some(alert.active_at);

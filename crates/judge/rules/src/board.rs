@@ -1,5 +1,5 @@
-//! What rules said last, for those who ask. The thread that evaluates puts whole states up; readers take them and wait for nobody.
-//! It also carries requests to load the files again to that thread. It evaluates nothing and reads no files.
+//! The last results of rules, for readers. The evaluating thread publishes whole states. Readers take them, and wait for nobody.
+//! The board also passes requests to reload the files to that thread. It evaluates nothing and reads no files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -13,7 +13,7 @@ use crate::limits::{RELOAD_MAX, RELOADS_WAITING_MAX};
 use crate::rule::{Group, RuleSet};
 use crate::scores::ScoreSheet;
 
-/// What a hub says to others counts for so long after its judge has confirmed it, which it does once a second.
+/// How long a hub's word counts after its judge has confirmed it. The judge confirms it once a second.
 const WORD_STANDS: Duration = Duration::from_secs(8);
 
 /// What rules said last.
@@ -25,11 +25,11 @@ pub struct Board {
     interrupted: Arc<AtomicBool>,
     /// The group that is evaluated now, and since when.
     busy: Mutex<Option<(Arc<str>, Instant)>>,
-    /// What another hub is told.
+    /// The word for other hubs.
     word: Mutex<Standpoint>,
 }
 
-/// A word, and when it was confirmed last, by two clocks: one of them may stand still with the machine.
+/// A word, and when it was last confirmed, by two clocks: one of them may stand still with the machine.
 #[derive(Debug, Default)]
 struct Standpoint {
     word: Arc<Word>,
@@ -37,7 +37,7 @@ struct Standpoint {
 }
 
 impl Standpoint {
-    /// Whether somebody has confirmed it lately.
+    /// Whether the word was confirmed lately.
     fn stands(&self) -> bool {
         self.confirmed.is_some_and(|(at, wall)| {
             at.elapsed() < WORD_STANDS && wall.elapsed().is_ok_and(|age| age < WORD_STANDS)
@@ -45,21 +45,31 @@ impl Standpoint {
     }
 }
 
-/// What a hub says of its alerts to another one that goes on with them when this one is gone.
+/// What a hub tells another one, so that its alerts can go on there when it is gone.
 #[derive(Clone, Debug, Default)]
 pub struct Word {
     /// The name of the hub; empty: it judges no rules for others.
     pub hub: String,
-    /// It is another one when there is something new; empty: the hub has only begun.
+    /// The tag changes with each new word; empty: the hub has only begun.
     pub tag: String,
-    /// The tags of what it has heard of others.
+    /// The tags of the words that the hub has heard from others.
     pub heard: Vec<String>,
     /// The state of all alerts, as JSON ([`crate::Saved`]); empty: there is none.
     pub state: Arc<str>,
-    /// What people were told, as a JSON list.
+    /// The messages that people got, as a JSON list.
     pub told: Arc<str>,
-    /// The labels of the alerts of no node that it tells people of and acts on, as a JSON list.
+    /// The labels of the alerts of no node that the hub owns (it sends messages and acts), as a JSON list.
     pub own: Arc<str>,
+    /// The time of its clock at a moment (ms since 1970). All its times use this clock, which may differ from the reader's.
+    pub clock: Option<(Instant, i64)>,
+}
+
+impl Word {
+    /// The current time of its clock (ms since 1970).
+    pub fn now(&self) -> Option<i64> {
+        let (at, said) = self.clock?;
+        Some(said.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX)))
+    }
 }
 
 /// All groups.
@@ -67,12 +77,13 @@ pub struct Word {
 pub struct Standing {
     /// In the order of their files.
     pub groups: Vec<Arc<GroupStanding>>,
-    /// Why the newest files are not in use, one line for each error; those before are. Empty: they are in use.
+    /// Why the newest files are not in use, one line for each error. The previous ones stay in use. Empty: the newest files are in
+    /// use.
     pub refused: String,
 }
 
 impl Standing {
-    /// Roughly how many bytes it takes. Those of the rules themselves, which change only with their files, do not count.
+    /// Roughly how many bytes the standing takes. The rules themselves, which change only with their files, do not count.
     pub fn bytes(&self) -> u64 {
         let rules = self.groups.iter().flat_map(|group| &group.rules);
         let of_rules: usize = rules.map(RuleStanding::bytes).sum();
@@ -91,6 +102,8 @@ pub struct GroupStanding {
     pub interval: i64,
     /// When it was evaluated last (ms since 1970).
     pub last: Option<i64>,
+    /// The same time on the steady clock.
+    pub at: Option<Instant>,
     /// How long that took.
     pub duration: Duration,
     /// Its rules, in their order.
@@ -109,7 +122,7 @@ pub struct RuleStanding {
 }
 
 impl GroupStanding {
-    /// The group as it is now. `pass` is its last evaluation, if there was one, and `share` what nodes judge of each rule.
+    /// The group as it is now. `pass` is its last evaluation, if there was one. `share`: what nodes judge of each rule.
     pub fn of(
         evaluator: &Evaluator,
         pass: Option<&Pass>,
@@ -124,10 +137,17 @@ impl GroupStanding {
         });
         let (interval, last) = (evaluator.interval(), evaluator.last());
         let duration = pass.into_iter().flat_map(|pass| &pass.rules).map(|report| report.duration).sum();
-        GroupStanding { interval, last, duration, rules: rules.collect(), group }
+        GroupStanding {
+            interval,
+            last,
+            at: last.map(|_| Instant::now()),
+            duration,
+            rules: rules.collect(),
+            group,
+        }
     }
 
-    /// The same with the alerts that there are now, between two evaluations.
+    /// The same with the current alerts, between two evaluations.
     #[must_use]
     pub fn renewed(&self, evaluator: &Evaluator) -> Self {
         let mut renewed = self.clone();
@@ -146,18 +166,18 @@ impl RuleStanding {
         size_of::<RuleStanding>() + alerts.sum::<usize>() + error.map_or(0, String::len)
     }
 
-    /// What the rule's alerts do: fires one, it fires.
+    /// The state of the rule: that of its most active alert.
     pub fn state(&self) -> AlertState {
         self.alerts.iter().map(|alert| alert.state).max().unwrap_or(AlertState::Inactive)
     }
 }
 
-/// What came of loading the files again: how many groups and rules are in use, or why the new files are not.
+/// The result of a reload: the numbers of groups and rules in use, or why the new files are not in use.
 pub type Reloaded = Result<(usize, usize), String>;
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The thread that evaluates; `None`: there is none.
+    /// The thread that evaluates; `None`: no thread does.
     thread: Option<Thread>,
     senders: Vec<SyncSender<Reloaded>>,
     is_over: bool,
@@ -169,12 +189,12 @@ impl Board {
         locked(&self.standing).clone()
     }
 
-    /// From now on this is what there is.
+    /// Publishes a new standing.
     pub fn put(&self, standing: Standing) {
         *locked(&self.standing) = Arc::new(standing);
     }
 
-    /// From now on this is what there is of one group, by its number.
+    /// Publishes the standing of one group, by its number.
     pub fn put_group(&self, number: usize, group: Arc<GroupStanding>) {
         if let Some(known) = Arc::make_mut(&mut locked(&self.standing)).groups.get_mut(number) {
             *known = group;
@@ -186,13 +206,13 @@ impl Board {
         locked(&self.scores).clone()
     }
 
-    /// From now on these are the scores.
+    /// Publishes the scores.
     pub fn put_scores(&self, scores: ScoreSheet) {
         *locked(&self.scores) = Arc::new(scores);
     }
 
-    /// What another hub is told. If nobody has confirmed it for some seconds, the hub has only begun, as far as others can tell: it
-    /// stood still, and does not know what has become of its alerts.
+    /// The word for another hub. If the word was not confirmed for some seconds, the hub stood still and does not know the state of
+    /// its alerts. Others then see it as a hub that has only begun.
     pub fn word(&self) -> Arc<Word> {
         let said = locked(&self.word);
         match said.stands() {
@@ -201,12 +221,12 @@ impl Board {
         }
     }
 
-    /// What another hub was told last, whether it stands or not.
+    /// The last word for other hubs, whether it still counts or not.
     pub fn last_word(&self) -> Arc<Word> {
         locked(&self.word).word.clone()
     }
 
-    /// From now on another hub is told this, as long as it is confirmed.
+    /// Sets the word for other hubs. It counts as long as it is confirmed.
     pub fn say(&self, word: Word) {
         *locked(&self.word) = Standpoint { word: Arc::new(word), confirmed: Some(confirmed_now()) };
     }
@@ -216,26 +236,26 @@ impl Board {
         locked(&self.word).confirmed = Some(confirmed_now());
     }
 
-    /// True while the evaluation that runs is to stop, since somebody waits for the thread.
+    /// True while the running evaluation must stop, since somebody waits for the thread.
     pub fn interrupted(&self) -> Arc<AtomicBool> {
         self.interrupted.clone()
     }
 
-    /// This thread evaluates from now on: requests wake it.
+    /// Sets the thread that evaluates. Requests wake it.
     pub fn evaluated_by(&self, thread: Thread) {
         locked(&self.waiting).thread = Some(thread);
     }
 
-    /// Nobody evaluates any more: requests fail.
+    /// The evaluating thread has ended: requests fail.
     pub fn ended(&self) {
         *locked(&self.waiting) = Waiting::default();
     }
 
-    /// Asks for the files to be loaded again, and waits for what comes of it.
+    /// Asks for a reload of the files, and waits for the result.
     ///
     /// # Errors
     ///
-    /// Returns why the new files are not in use: those before are.
+    /// Returns why the new files are not in use. The previous ones stay in use.
     pub fn reload(&self) -> Reloaded {
         let (sender, answer) = sync_channel(1);
         {
@@ -267,12 +287,12 @@ impl Board {
         }
     }
 
-    /// True if somebody has asked for the files to be loaded.
+    /// True if somebody has asked for a reload.
     pub fn is_asked_to_reload(&self) -> bool {
         !locked(&self.waiting).senders.is_empty()
     }
 
-    /// Tells everybody who has asked until now what came of it.
+    /// Tells the result to everybody who has asked until now.
     pub fn reloaded(&self, told: &Reloaded) {
         let mut waiting = locked(&self.waiting);
         for sender in waiting.senders.drain(..) {
@@ -282,7 +302,7 @@ impl Board {
         self.interrupted.store(waiting.is_over, Ordering::Relaxed);
     }
 
-    /// The thread that evaluates is to end, and not to finish what it does.
+    /// Ends the evaluating thread, without waiting for the running evaluation.
     pub fn end(&self) {
         let mut waiting = locked(&self.waiting);
         waiting.is_over = true;
@@ -290,7 +310,7 @@ impl Board {
         waiting.thread.iter().for_each(Thread::unpark);
     }
 
-    /// This group is evaluated now; `None`: none is.
+    /// Sets the group that is evaluated now; `None`: no group is.
     pub fn evaluates(&self, group: Option<Arc<str>>) {
         *locked(&self.busy) = group.map(|group| (group, Instant::now()));
     }

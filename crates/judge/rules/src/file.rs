@@ -18,7 +18,7 @@ use crate::yaml::{self, Source, Value};
 
 const GROUP_KEYS: [&str; 6] = ["name", "interval", "query_offset", "limit", "labels", "rules"];
 
-/// Reads and checks the text of a rule file. What is wrong is added to `findings`; the file is of use if none of it is an error.
+/// Reads and checks the text of a rule file. Errors and warnings go to `findings`. The file is usable if there is no error.
 pub fn parse(path: &Path, text: &[u8], findings: &mut Findings) -> RuleFile {
     let before = findings.count();
     let mut report = Report { path, findings };
@@ -115,7 +115,7 @@ fn group(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Grou
     Some(Group { file, name, interval, query_offset, limit, rules, place: value.place })
 }
 
-/// Rules of two files that give the same series. Those of one file are reported when it is read.
+/// Warns of rules of two files that give the same series. Rules of one file are reported when it is read.
 pub(crate) fn warn_of_same_labels(files: &[RuleFile], findings: &mut Findings) {
     let mut seen: HashMap<_, (&Path, Place)> = HashMap::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! What is wrong, or probably wrong, in a file: where, and what to do. It decides nothing about what follows from it.
+//! An error or a probable error in a file: its place, and what to do. It does not decide what follows.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl fmt::Display for Place {
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used; it is probably not what was meant.
+    /// The file can be used, but probably does not mean what was intended.
     Warning,
 }
 
@@ -70,7 +70,7 @@ impl Findings {
 
     fn push(&mut self, finding: Finding) {
         let is_full = self.found.len() >= FINDINGS_MAX;
-        // An error always finds room: it decides.
+        // An error always finds room, since it decides.
         if is_full && (finding.severity == Severity::Warning || self.is_refused()) {
             self.more += 1;
         } else {
@@ -88,7 +88,7 @@ impl Findings {
         self.found.len()
     }
 
-    /// Puts those after the first `from` in the order of their places.
+    /// Sorts the findings after the first `from` by their places.
     pub(crate) fn sort_from(&mut self, from: usize) {
         self.found[from..].sort_by_key(|finding| finding.place);
     }

@@ -1,5 +1,5 @@
-//! Evaluates the rules of a group, one after another, at a time that the caller gives, over samples that the caller has. What
-//! comes out goes back to the caller: nothing is stored or sent here.
+//! Evaluates the rules of a group, one after another, at the caller's time, over the caller's samples. It returns the results to
+//! the caller, and stores or sends nothing.
 
 mod gone;
 mod moved;
@@ -35,18 +35,18 @@ use crate::template::TemplateData;
 pub struct Settings {
     /// The interval of groups that name none (ms): a minute, as in Prometheus.
     pub interval: i64,
-    /// How far back the queries of groups ask that do not say so (ms).
+    /// The query offset of groups that set none (ms).
     pub query_offset: i64,
     /// Labels of this whole system, for templates.
     pub external_labels: BTreeMap<String, String>,
-    /// Where people find this system, for templates.
+    /// The address of this system for people, for templates.
     pub external_url: String,
-    /// How long a pause may be after which alerts go on (ms): an hour, as in Prometheus.
+    /// The longest pause after which alerts go on (ms): an hour, as in Prometheus.
     pub outage_tolerance: i64,
-    /// For how long a pending alert waits at least after a pause (ms): ten minutes, as in Prometheus.
+    /// The shortest wait of a pending alert after a pause (ms): ten minutes, as in Prometheus.
     pub grace: i64,
-    /// `for` and `keep_firing_for` are over by so much earlier (ms), and by half of the group's interval at most: rows come a little early
-    /// or late. It is half of the time between two rows that nodes judge.
+    /// How much earlier `for` and `keep_firing_for` end (ms), at most half of the group's interval, since rows may come a little
+    /// early or late. It is half of the time between two rows that nodes judge.
     pub tolerance: i64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Settings {
     }
 }
 
-/// A sample that a rule gives. Its value may be [`stale()`]: the series ends there.
+/// A sample that a rule gives. The value [`stale()`] ends the series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
     /// The series.
@@ -82,33 +82,34 @@ pub struct PassedAlert {
     pub rule: usize,
     /// The alert as it is now.
     pub alert: Arc<Alert>,
-    /// What the pass did to it; `None`: it is as it was, but for its value and its annotations.
+    /// What the pass did to the alert; `None`: only its value and its annotations may have changed.
     pub change: Option<Change>,
 }
 
-/// What a pass was for one rule.
+/// The report of a pass about one rule.
 #[derive(Clone, Debug, Default)]
 pub struct RuleReport {
     /// Why it failed.
     pub error: Option<String>,
-    /// What the reader should know, in the words of PromQL.
+    /// Warnings for the reader, in the words of PromQL.
     pub warnings: Vec<String>,
     /// Samples that it gave.
     pub samples: usize,
-    /// Alerts that have no annotations, since there are too many bytes of these.
+    /// Alerts without annotations, since these have too many bytes in all.
     pub bare: usize,
-    /// Why no node can judge it, as one of its series shows, and the node of that series.
+    /// Why no node can judge the rule, according to one of its series, and the node of that series.
     pub unfit: Option<(String, String)>,
     /// How long it took.
     pub duration: Duration,
 }
 
-/// What an evaluation of all rules of a group gave.
+/// The results of an evaluation of all rules of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Pass {
     /// When (ms since 1970).
     pub time: i64,
-    /// The time of its queries and of its samples: `time`, less the group's `query_offset`. A pass without samples has it, too.
+    /// The time of its queries and of its samples: `time`, less the group's `query_offset`. A pass without samples has this time,
+    /// too.
     pub queried: i64,
     /// Recorded series, `ALERTS` and `ALERTS_FOR_STATE`, in the order of the rules.
     pub samples: Vec<Recorded>,
@@ -118,7 +119,7 @@ pub struct Pass {
     pub rules: Vec<RuleReport>,
 }
 
-/// What is known of a rule between two passes.
+/// The state of a rule between two passes.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     alerts: Alerts,
@@ -126,25 +127,25 @@ struct Progress {
     series: BTreeSet<LabelSet>,
 }
 
-/// A group, and what is known of its rules between two passes.
+/// A group, and the state of its rules between two passes.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     group: Arc<Group>,
     settings: Arc<Settings>,
     rules: Vec<Progress>,
-    /// Series of rules that are not there any more: they end at the next pass.
+    /// Series of removed rules, which end at the next pass.
     ended: BTreeSet<LabelSet>,
-    /// Alerts of such rules, which nobody has taken yet.
+    /// Alerts of removed rules, until the caller takes them.
     gone: Vec<GoneAlert>,
     /// The time of the last pass.
     last: Option<i64>,
-    /// How far that reaches what is known of its alerts without a pass: a node, a saved state or another hub has said it.
+    /// The time of the newest information on its alerts from outside a pass: from a node, a saved state or another hub.
     known: Option<i64>,
-    /// It was not evaluated since it was restored: its alerts are as they were at this time.
+    /// The group was not evaluated since it was restored. Its alerts have the state of this time.
     restored_from: Option<i64>,
     /// How often nodes did.
     takes: u64,
-    /// What its alerts may take, and what they take.
+    /// The room that its alerts may take, and the room that they take.
     room: Room,
     size: Room,
 }
@@ -158,14 +159,19 @@ impl Evaluator {
         Evaluator { group, settings, rules, ended, gone, last, known, restored_from, takes, room, size }
     }
 
-    /// Whether its alerts are from before this process was started: it was not evaluated since.
+    /// Whether its alerts are from before this process was started, and not evaluated since.
     pub fn is_restored(&self) -> bool {
         self.restored_from.is_some()
     }
 
-    /// The process stood still: until it is evaluated, its alerts are as they were before.
+    /// The process stood still. Until the next evaluation, the alerts have an old state.
     pub fn stood_still(&mut self) {
         self.restored_from = self.restored_from.or(self.last.max(self.known));
+    }
+
+    /// The clock of the evaluations was set by this many ms. No alert waits shorter or longer because of that.
+    pub fn clock_set(&mut self, by: i64) {
+        self.rules.iter_mut().for_each(|progress| progress.alerts.clock_set(by));
     }
 
     /// What its alerts take.
@@ -187,19 +193,19 @@ impl Evaluator {
         changed
     }
 
-    /// What a rule had, and what was forgotten at this time since it gave too many alerts, is over: people hear so.
+    /// Alerts that a rule forgot at this time, because it gave too many, are over. People hear of their end.
     fn part_with_forgotten(&mut self, rule: usize, now: i64) {
         let forgotten = self.rules[rule].alerts.take_forgotten();
         let expr = &self.group.rules[rule].expr;
         self.gone.extend(forgotten.iter().filter_map(|alert| GoneAlert::of(alert, expr, now)));
     }
 
-    /// From now on its alerts may take no more than this.
+    /// Limits the room that its alerts may take.
     pub fn limit(&mut self, room: Room) {
         self.room = room;
     }
 
-    /// What the alerts of a rule may take, beside the others of the group.
+    /// The room that the alerts of a rule may take beside the other rules of the group.
     fn room_of(&self, rule: usize) -> Room {
         let own = self.rules.get(rule).map(|progress| progress.alerts.size()).unwrap_or_default();
         self.room.beside(self.size.beside(own))
@@ -215,13 +221,13 @@ impl Evaluator {
         self.group.interval.unwrap_or(self.settings.interval).max(1)
     }
 
-    /// For how long alerts of a rule are pending, and fire on (ms), on rows that come a little early or late.
+    /// How long alerts of a rule are pending, and fire on (ms), adjusted for rows that come a little early or late.
     fn times(&self, alerting: &Alerting) -> (i64, i64) {
         alerting.times(self.settings.tolerance, self.interval())
     }
 
-    /// The first time after this one at which the group is due: at multiples of its interval, moved by a part of it that depends
-    /// on the group, so that groups do not all come at once.
+    /// The first due time after this time. Due times are multiples of the interval, shifted by a part of it that depends on the
+    /// group, so that not all groups are due at once.
     pub fn next(&self, after: i64) -> i64 {
         let interval = self.interval();
         let moved = (spread(&self.group) % interval.unsigned_abs()).cast_signed();
@@ -244,13 +250,13 @@ impl Evaluator {
         self.rules.get(rule)?.alerts.get(labels)
     }
 
-    /// How many active alerts a rule may have: what its group says, and what there is room for.
+    /// The most active alerts of a rule: the limit of its group, and the room that is left.
     fn most(&self, rule: usize) -> Most {
         Most { of_group: self.group.limit, of_hub: self.room_of(rule).alerts }
     }
 
-    /// The group as it is written at this time (ms since 1970), with what is known of rules that have the same name and labels. Series
-    /// of the others end with the next pass, and their alerts are gone ([`Evaluator::take_gone`]).
+    /// The group in its new form at this time (ms since 1970). The state of rules with the same name and labels goes on. The series
+    /// of other rules end with the next pass, and their alerts are gone ([`Evaluator::take_gone`]).
     #[must_use]
     pub fn changed(mut self, group: Arc<Group>, now: i64) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
@@ -266,7 +272,7 @@ impl Evaluator {
             };
             let unfired = match rule.alerting() {
                 Some(alerting) => progress.alerts.wait_again(next.times(alerting).0, now),
-                // A rule that records now has no alerts.
+                // A recording rule has no alerts.
                 None => std::mem::take(&mut progress.alerts).iter().cloned().collect(),
             };
             let expr = &self.group.rules[from].expr;
@@ -290,8 +296,8 @@ impl Evaluator {
         all.into_iter().map(|labels| Recorded { labels, time, value: stale() }).collect()
     }
 
-    /// Evaluates all rules at a time (ms since 1970). A rule sees what those before it have recorded in this pass. `clock` says how
-    /// much time has passed since some moment, so that each rule's duration is known.
+    /// Evaluates all rules at a time (ms since 1970). A rule sees the samples that earlier rules have recorded in this pass.
+    /// `clock` gives the time since some moment, to measure each rule's duration.
     pub fn evaluate(
         &mut self,
         engine: &Engine,
@@ -303,8 +309,8 @@ impl Evaluator {
         self.evaluate_share(engine, source, time, clock, &|_| all.clone())
     }
 
-    /// The same, where some nodes judge some rules by themselves: the share of each rule, by its number, says what is left. The pass
-    /// has all alerts, those of these nodes among them.
+    /// The same if some nodes judge some rules by themselves. The share of each rule, by its number, says what is left. The pass
+    /// has all alerts, including those of such nodes.
     pub fn evaluate_share(
         &mut self,
         engine: &Engine,
@@ -339,7 +345,7 @@ struct Work<'a> {
     time: i64,
     /// The time of queries and of samples.
     at: i64,
-    /// What its alerts may take.
+    /// The room that its alerts may take.
     room: Room,
 }
 
@@ -378,7 +384,7 @@ impl Work<'_> {
         vector(answer.value)
     }
 
-    /// The series of an alerting rule as alerts, with their texts: as many of these as there is room for.
+    /// The series of an alerting rule as alerts, with as many annotations as there is room for.
     fn texts(
         &mut self,
         rule: &Rule,
@@ -388,7 +394,7 @@ impl Work<'_> {
     ) -> Result<Vec<Found>, String> {
         let (mut found, mut texts, most) = (Vec::new(), 0, self.room.texts.min(RULE_TEXTS_BYTES_MAX));
         for sample in vector {
-            // Each expansion is bounded, but there may be tens of thousands.
+            // Each expansion is limited, but there may be tens of thousands.
             self.engine.check().map_err(|error| format!("its templates take too long: {error}"))?;
             let mut one = self.found(rule, alerting, sample);
             let bytes = one.texts_bytes();

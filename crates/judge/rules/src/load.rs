@@ -22,8 +22,8 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// Returns [`RulesError::Refused`] with all that is wrong if a file has an error or is not there: then no file is used, and the
-    /// caller keeps what it has.
+    /// Returns [`RulesError::Refused`] with all errors if a file has an error or is missing. Then no file is used, and the caller
+    /// keeps its rules.
     pub fn load(paths: &[PathBuf]) -> Result<Self, RulesError> {
         let mut set = RuleSet::default();
         let mut findings = Findings::default();
@@ -36,7 +36,7 @@ impl RuleSet {
         for (path, problem) in unread {
             findings.add(Severity::Error, &path, None, problem);
         }
-        // A caller that names none has none; a directory from which all have gone is a mistake.
+        // A caller that names no files has none. A directory without any rule file is a mistake.
         if files.is_empty() && !paths.is_empty() && !findings.is_refused() {
             return Err(RulesError::NoFile);
         }
@@ -83,9 +83,9 @@ impl RuleSet {
 #[derive(Default)]
 struct Listed {
     files: Vec<PathBuf>,
-    /// What else in directories has the name of a rule file, and is none.
+    /// Other things in directories that have the name of a rule file.
     others: Vec<PathBuf>,
-    /// What is not there or cannot be listed, and why.
+    /// Paths that are missing or cannot be listed, and why.
     unread: Vec<(PathBuf, String)>,
 }
 
@@ -115,7 +115,8 @@ fn listed(paths: &[PathBuf]) -> Result<Listed, RulesError> {
     Ok(listed)
 }
 
-/// The rule files of a directory, by name, and what else has the name of one: so many of both that a limit is seen to be exceeded.
+/// The rule files of a directory, by name, and other things with such a name. Of each, at most one more than the limit, so that
+/// the caller notices an exceeded limit.
 fn inside(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut files, mut others) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory)? {
@@ -125,7 +126,7 @@ fn inside(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         if is_hidden || !ENDINGS.contains(&ending) {
             continue;
         }
-        // A link that leads nowhere is meant to be a file: without it the set would not be whole.
+        // A broken link counts as a file: without that file, the set would not be complete.
         match std::fs::metadata(&file).map_or(true, |found| found.is_file()) {
             true => files.push(file),
             false if others.len() < FINDINGS_MAX => others.push(file),
@@ -152,13 +153,13 @@ pub(crate) enum Text {
     Unfit(String),
 }
 
-/// Reads a file. It waits for no writer of a pipe.
+/// Reads a file. It does not wait for the writer of a pipe.
 pub(crate) fn read(path: &Path) -> Text {
     whole(path).unwrap_or_else(|error| Text::Unfit(unreadable(&error)))
 }
 
 fn whole(path: &Path) -> io::Result<Text> {
-    // To open a pipe would wait for its writer.
+    // Opening a pipe would otherwise wait for its writer.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
     let about = file.metadata()?;
@@ -175,7 +176,7 @@ fn whole(path: &Path) -> io::Result<Text> {
     Ok(Text::Whole(text))
 }
 
-/// The files that fit a path whose names may have `*` and `?`, by name.
+/// The files that match a path with `*` and `?` in its names, by name.
 pub(crate) fn resolve(pattern: &Path) -> Result<Vec<PathBuf>, RulesError> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
@@ -188,7 +189,7 @@ pub(crate) fn resolve(pattern: &Path) -> Result<Vec<PathBuf>, RulesError> {
         let mut next = Vec::new();
         for folder in found {
             let here = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
-            // A folder that is not there has no file that fits.
+            // A missing folder has no matching file.
             let Ok(entries) = std::fs::read_dir(here) else { continue };
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
             let fitting =

@@ -1,5 +1,5 @@
-//! Samples in memory, as a source: what rules have recorded, or what a test gives. It drops nothing by itself; the owner
-//! calls [`Memory::forget`].
+//! Samples in memory, as a source: the records of rules, or the samples of a test. It drops nothing by itself; the owner calls
+//! [`Memory::forget`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Adds a sample (ms since 1970). False: the series has a sample of this time or a later one, and the sample is not taken.
+    /// Adds a sample (ms since 1970). Returns false, and takes nothing, if the series has a sample of this time or a later one.
     pub fn add(&mut self, labels: &LabelSet, time: i64, value: f64) -> bool {
         let name = labels.get(METRIC_NAME);
         if !self.names.contains_key(name) {
@@ -109,20 +109,20 @@ impl Source for Memory {
     }
 }
 
-/// A source with samples above it: the rules of a group see what those before them have just recorded.
+/// A source with samples above it: the rules of a group see the fresh records of earlier rules.
 pub struct Overlay<'a> {
     below: &'a dyn Source,
     above: &'a Memory,
 }
 
 impl<'a> Overlay<'a> {
-    /// `above` over `below`. Where both have samples of a series, those above count only after the last one below.
+    /// `above` over `below`. If both have samples of a series, those above count only after the last one below.
     pub fn new(below: &'a dyn Source, above: &'a Memory) -> Self {
         Overlay { below, above }
     }
 }
 
-/// Passes on what comes from below, and notes what is known of the series that are above, too.
+/// Passes on the series from below, and notes which of them are also above.
 struct Noting<'a> {
     sink: &'a mut dyn Sink,
     above: &'a HashMap<LabelSet, usize>,

@@ -1,5 +1,5 @@
-//! Packs the rules that nodes can judge into handlers of channels: as many to a channel as fit. A channel has the same name while its
-//! rules are the same, so that nodes go on with what they know of it. It places no rules and follows no channels.
+//! Packs the rules that nodes can judge into handlers of channels, as many into each as fit. A channel keeps its name while its
+//! rules stay the same, so that nodes keep its state. It places no rules and follows no channels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use khz_promql::ForEachNode;
 use crate::limits::CHANNELS_MAX;
 use crate::rule::Alerting;
 
-/// How often a node sends the values of results that are there: the longest of these that is no longer than the group's interval, so
-/// that few channels have rules of many groups.
+/// How often a node resends the values of present results: the longest of these that is at most the group's interval. So rules of
+/// many groups can share few channels.
 const BEATS: [Nanos; 4] =
     [Nanos::from_secs(60), Nanos::from_secs(15), Nanos::from_secs(5), Nanos::from_secs(1)];
 
@@ -35,7 +35,7 @@ pub struct RuleId {
 pub struct SourceRule {
     /// Which one.
     pub id: RuleId,
-    /// Its series have the label `job` at the hub.
+    /// Its series get the label `job` at the hub.
     pub has_job: bool,
 }
 
@@ -55,14 +55,14 @@ struct Packed {
     bytes: usize,
 }
 
-/// Packs rules: each with its group's interval (ms). `prefix`: how names of channels begin; `tolerance`: that of the rules' evaluators
-/// ([`crate::Settings::tolerance`]). Rules for which there is no room are in no channel.
+/// Packs rules: each with its group's interval (ms). `prefix`: the beginning of channel names. `tolerance`: that of the evaluators
+/// ([`crate::Settings::tolerance`]). Rules without room are in no channel.
 pub fn pack<'a>(
     prefix: &str,
     tolerance: i64,
     rules: impl IntoIterator<Item = (RuleId, i64, &'a Alerting, &'a ForEachNode)>,
 ) -> Vec<RuleChannel> {
-    // A node is ready with all rules of a channel at once, so those that need no past do not wait for the others.
+    // A node becomes ready with all rules of a channel at once. So rules that need no past do not wait for the others.
     let mut alike: BTreeMap<(Nanos, bool), Vec<Packed>> = BTreeMap::new();
     for (id, interval, alerting, compiled) in rules {
         let ms = |time: i64| Nanos::from_millis(time.max(0).unsigned_abs());

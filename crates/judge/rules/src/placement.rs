@@ -24,8 +24,8 @@ pub struct AtHub {
     pub why: String,
 }
 
-/// Where a rule of this group is judged. `gathers` says whether nodes gather a metric of this name, which is node_exporter's or
-/// khz's own.
+/// Decides where a rule of this group is judged. `gathers` says whether nodes gather a metric of this name, which is
+/// node_exporter's or khz's own.
 pub fn place(group: &Group, rule: &Rule, gathers: &dyn Fn(&str) -> bool) -> Placement {
     let at_hub = |place: Place, why: &str| Placement::AtHub(AtHub { place, why: why.to_owned() });
     let Some(alerting) = rule.alerting() else {
@@ -55,7 +55,7 @@ pub fn place(group: &Group, rule: &Rule, gathers: &dyn Fn(&str) -> bool) -> Plac
                 Some(((line, column), why)) => (rule.expr_at.place(line, column), why),
                 None => (rule.expr_at.begin, words),
             };
-            // What an expression may have is told once, by docs/plan.md.
+            // docs/plan.md already lists what an expression may contain.
             let why = why.split("; an expression for a node").next().unwrap_or_default().to_owned();
             Placement::AtHub(AtHub { place, why })
         }

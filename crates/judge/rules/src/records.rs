@@ -1,4 +1,5 @@
-//! What recording rules do to each other and to the series of nodes, as warnings. It refuses nothing: Prometheus loads these files.
+//! Warns of conflicts of recording rules with each other and with the series of nodes. It refuses nothing: Prometheus loads these
+//! files.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,7 +15,7 @@ const OF_KHZ: [&str; 3] = ["ALERTS", "ALERTS_FOR_STATE", exposed::UP];
 /// Names of a circle that a warning shows.
 const SHOWN_MAX: usize = 8;
 
-/// Warns of records that need each other in a circle, and of those that have the name of a series that khz writes.
+/// Warns of recording rules that depend on each other in a circle, and of those with the name of a series that khz writes.
 pub fn warn(files: &[RuleFile], findings: &mut Findings) {
     for (path, rule) in records(files).filter(|(_, rule)| OF_KHZ.contains(&&*rule.name)) {
         let problem = format!("khz itself writes series of the name {}: record another name", rule.name);
@@ -64,17 +65,17 @@ fn told(circle: &[(&Path, &Rule)]) -> String {
     )
 }
 
-/// Which record needs which, by name.
+/// Which recording rule uses which, by name.
 struct Records<'a> {
     rules: Vec<(&'a Path, &'a Rule)>,
     needs: Vec<Vec<usize>>,
 }
 
-/// How far the search for circles is with a record.
+/// The progress of the search for circles at a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Not,
-    /// It is on the way from the record at which the search began to where it is now.
+    /// The record is on the path from the start of the search to its current place.
     OnTheWay,
     Done,
 }
@@ -86,7 +87,8 @@ impl<'a> Records<'a> {
         for (at, (_, rule)) in rules.iter().enumerate() {
             by_name.entry(&rule.name).or_default().push(at);
         }
-        // Of several rules of one name the first stands for all: else a name with a thousand rules, and a thousand users, would be a million.
+        // The first rule of a name stands for all of them. Otherwise a name with a thousand rules and a thousand users would give a
+        // million pairs.
         let needs = |(_, rule): &(&Path, &Rule)| {
             let names = khz_promql::metric_names(&rule.expr).unwrap_or_default();
             names.iter().filter_map(|name| by_name.get(name.as_str())?.first().copied()).collect()
@@ -95,14 +97,14 @@ impl<'a> Records<'a> {
         Records { rules, needs }
     }
 
-    /// Circles, each from the record of it that the search met first. Each record begins one circle at most.
+    /// Finds circles, each from its record that the search met first. Each record starts one circle at most.
     fn circles(&self) -> Vec<Vec<(&'a Path, &'a Rule)>> {
         let mut seen = vec![Seen::Not; self.rules.len()];
         let mut begun = HashSet::new();
         let mut circles = Vec::new();
         for start in 0..self.rules.len() {
-            // The way to where the search is, and which need of each record on it comes next. No recursion: a chain may have as many
-            // records as a set.
+            // The path to the current place, with the next dependency to follow for each record on it. There is no recursion: a
+            // chain may have as many records as a set.
             let mut way: Vec<(usize, usize)> = Vec::new();
             if seen[start] == Seen::Not {
                 seen[start] = Seen::OnTheWay;

@@ -12,7 +12,7 @@ use crate::yaml::{Scalar, Source};
 pub struct RuleSet {
     /// The files, in the order in which they were named; those of a directory by name.
     pub files: Vec<RuleFile>,
-    /// What is probably not meant so.
+    /// Warnings: what was probably not intended.
     pub warnings: Findings,
 }
 
@@ -28,15 +28,15 @@ pub struct RuleFile {
 /// Rules that are evaluated one after another, at the same times.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The file. With the name it identifies the group.
+    /// The file. Together with the name, it identifies the group.
     pub file: Arc<str>,
-    /// Its name, once in a file.
+    /// Its name, unique in a file.
     pub name: Arc<str>,
-    /// How often it is evaluated (ms); `None`: as often as the program's default is.
+    /// How often it is evaluated (ms); `None`: the program's default.
     pub interval: Option<i64>,
     /// How far back its queries ask (ms); `None`: the program's default.
     pub query_offset: Option<i64>,
-    /// Series, or alerts, that each of its rules may give; `None`: no limit.
+    /// The most series or alerts that each of its rules may give; `None`: no limit.
     pub limit: Option<usize>,
     /// The rules.
     pub rules: Vec<Rule>,
@@ -63,29 +63,29 @@ pub struct Rule {
 pub enum RuleKind {
     /// Each series is recorded under the rule's name.
     Record {
-        /// Labels that it gets, those of the group among them, sorted.
+        /// The labels that it adds, including those of the group, sorted.
         labels: Vec<(Arc<str>, Arc<str>)>,
     },
     /// Each series is an alert.
     Alert(Arc<Alerting>),
 }
 
-/// What an alerting rule says.
+/// The settings of an alerting rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alerting {
     /// For how long a series must be there before its alert fires (ms).
     pub hold: i64,
     /// For how long an alert goes on firing without its series (ms).
     pub keep_firing: i64,
-    /// Labels of its alerts, those of the group among them, sorted.
+    /// Labels of its alerts, including those of the group, sorted.
     pub labels: Vec<(Arc<str>, Template)>,
     /// Annotations of its alerts, sorted.
     pub annotations: Vec<(Arc<str>, Template)>,
 }
 
 impl Alerting {
-    /// How long its alerts are pending, and fire on (ms), on rows that come a little early or late: by so much earlier as is allowed, and
-    /// by half of the interval of its group (ms) at most.
+    /// How long its alerts are pending, and fire on (ms). Both end earlier by the tolerance, at most by half of the group's
+    /// interval (ms), since rows may come a little early or late.
     pub fn times(&self, tolerance: i64, interval: i64) -> (i64, i64) {
         let tolerance = tolerance.clamp(0, interval.max(0) / 2);
         let of = |time: i64| if time > 0 { time.saturating_sub(tolerance).max(1) } else { time };
@@ -118,7 +118,7 @@ impl RuleSet {
 }
 
 impl Rule {
-    /// What an alerting rule says; `None`: it is a recording rule.
+    /// The settings of an alerting rule; `None`: it is a recording rule.
     pub fn alerting(&self) -> Option<&Arc<Alerting>> {
         match &self.kind {
             RuleKind::Alert(alerting) => Some(alerting),
@@ -138,7 +138,7 @@ impl Rule {
 }
 
 impl PartialEq for Rule {
-    /// True if both are written alike, wherever they stand.
+    /// True if both have the same text, wherever they stand.
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.expr, &self.kind) == (&other.name, &other.expr, &other.kind)
     }
@@ -155,7 +155,7 @@ impl PartialEq for RuleKind {
 }
 
 impl PartialEq for Group {
-    /// True if both are written alike: then the state of one can go on as that of the other.
+    /// True if both have the same text. Then the state of one can go on as that of the other.
     fn eq(&self, other: &Self) -> bool {
         (&self.file, &self.name, &self.rules) == (&other.file, &other.name, &other.rules)
             && (self.interval, self.query_offset, self.limit)

@@ -1,8 +1,8 @@
 //! How good each alerting rule is as a warning: how often it fired, how often the node then failed within a day, and how much
-//! earlier; and which failures no rule foretold. It gets times and states as arguments, and reads no clock and no file.
+//! earlier it fired. Also which failures no rule foretold. It gets times and states as arguments, and reads no clock and no file.
 //!
-//! A rule that fires at a node **warns** of it for [`SCORE_WINDOW`]; what fires there within this time belongs to the same
-//! warning. A warning ends with what happened to the node first: it went down, it was drained, or nothing.
+//! A rule that fires at a node **warns** of it for [`SCORE_WINDOW`]. Further firings there within this time belong to the same
+//! warning. A warning ends with the first event at the node: it went down, it was drained, or nothing happened.
 
 mod saved;
 mod score;
@@ -15,11 +15,11 @@ pub use sheet::{ScoreSheet, lead_text};
 
 use crate::limits::{OPEN_WARNINGS_MAX, SCORE_WINDOW, SCORED_RULES_MAX, UNFORETOLD_MAX};
 
-/// A node that is silent for less than this has not failed (ms): a link that was cut for a moment. It is silent under our eyes: before
-/// a hub was started, it may have been there.
+/// A node that is silent for less than this has not failed (ms): its link was cut for a moment. Only observed silence counts, since
+/// the node may have been up before the hub was started.
 pub const DOWN_HOLD: i64 = 60_000;
 
-/// After a pause of this long in which nobody looked (ms), what became of open warnings is not known for certain.
+/// After a pause in the observation of at least this (ms), the result of open warnings is uncertain.
 const BLIND_AFTER: i64 = 600_000;
 
 /// How a node is seen.
@@ -27,22 +27,23 @@ const BLIND_AFTER: i64 = 600_000;
 pub enum Seen {
     /// It is there.
     Up,
-    /// It is silent since this time (ms since 1970), and did not say that it would be.
+    /// The node is silent since this time (ms since 1970), and did not announce it.
     Down(i64),
     /// It was stopped on purpose, or never came.
     Away,
-    /// Another hub with the same rules has it, and counts its failures.
+    /// The node is at another hub with the same rules, which counts its failures.
     Elsewhere,
 }
 
 /// The scores of all rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
-    /// Since when they are kept (ms since 1970); `None`: nobody has looked yet.
+    /// When the scores began (ms since 1970); `None`: the nodes were not checked yet.
     since: Option<i64>,
-    /// When somebody looked last.
+    /// When the nodes were last checked.
     looked: i64,
-    /// Since when this process has looked without a pause longer than [`DOWN_HOLD`]; `None`: it has not looked. It is not saved.
+    /// Since when this process has checked the nodes without a pause longer than [`DOWN_HOLD`]; `None`: it has not checked. It is
+    /// not saved.
     watched: Option<i64>,
     /// The end of the last drain that is counted.
     drained_to: i64,
@@ -71,7 +72,7 @@ struct Warning {
     since: i64,
     /// When it fired last.
     fired: i64,
-    /// Nobody looked for a part of its time.
+    /// Nobody checked the nodes for a part of its time.
     is_blind: bool,
     /// Since when its node is at another hub. This is not saved.
     elsewhere: Option<i64>,
@@ -83,22 +84,22 @@ impl Warning {
     }
 }
 
-/// What is known of a node that has failed, or perhaps has.
+/// What is known of a node that has failed, or may have failed.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Fate {
-    /// It is silent since this time.
+    /// Since when the node is silent.
     down: Option<i64>,
-    /// Its silence is counted, or is older than the scores.
+    /// The silence is counted, or began before the scores.
     is_told: bool,
-    /// Nobody has seen it fall silent: it was so when a hub looked for the first time, or after a pause. It may be on its way back.
+    /// Nobody has seen the node fall silent: it was silent at a hub's first check, or after a pause. It may be on its way back.
     is_presumed: bool,
-    /// The hub before this process knew of its silence. This is not saved.
+    /// The previous hub process already knew of the silence. This is not saved.
     is_of_before: bool,
-    /// Its last failure that counted, or when it was drained.
+    /// When the node last failed in a way that counted, or was drained.
     failed: Option<i64>,
 }
 
-/// What a warning ended with.
+/// How a warning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Down(i64),
@@ -110,15 +111,15 @@ enum Ending {
 }
 
 impl Fate {
-    /// Whether it was known at a time that the node was silent.
+    /// Whether it was known at this time that the node was silent.
     fn is_certain_at(&self, time: i64) -> bool {
         self.down.is_some_and(|down| time >= down) && (self.is_told || !self.is_presumed)
     }
 }
 
 impl Scores {
-    /// A rule has begun to fire at a time (ms since 1970). `node`: the node that the alert is about; `None`: it is about none. Several
-    /// alerts of a rule that begin at a node at one time count once.
+    /// Notes that a rule began to fire at a time (ms since 1970). `node`: the node that the alert is about; `None`: it is about no
+    /// node. If several alerts of a rule begin at a node at the same time, they count once.
     pub fn fired(&mut self, rule: &str, node: Option<&str>, at: i64) {
         self.has_changed = true;
         let Some(node) = node else {
@@ -160,7 +161,7 @@ impl Scores {
         all
     }
 
-    /// The same for an alert that fires after a restart: it counts if it began after the last one of its rule that is counted.
+    /// The same for an alert that fires after a restart. It counts if it began after the last counted alert of its rule.
     pub fn fires_still(&mut self, rule: &str, node: Option<&str>, since: i64) {
         let known = self.rules.get(rule).map(|score| score.last);
         if self.since.is_some_and(|began| since > began) && known.is_none_or(|last| since > last) {
@@ -183,22 +184,22 @@ impl Scores {
         self.fates.entry(node.to_owned()).or_default().failed = Some(at);
     }
 
-    /// Up to which end of a drain they are counted.
+    /// The end of the last drain that is counted.
     pub fn drained_to(&self) -> i64 {
         self.drained_to
     }
 
-    /// Looks at all nodes at a time: those that are silent for long enough have failed, and warnings that are old end.
+    /// Checks all nodes: nodes that are silent for long enough have failed, and old warnings end.
     pub fn look<'a>(&mut self, now: i64, nodes: impl IntoIterator<Item = (&'a str, Seen)>) {
         let is_first = self.since.is_none();
         let since = *self.since.get_or_insert(now);
-        // Readers are told since when, also if nothing ever fires.
+        // Readers see the start of the scores even if nothing ever fires.
         self.has_changed |= is_first;
         let pause = now.saturating_sub(self.looked);
         if !is_first && pause > BLIND_AFTER {
             self.open.values_mut().flatten().for_each(|warning| warning.is_blind = true);
         }
-        // A node that nobody knew to be silent when the hub before this one looked last was not silent then.
+        // If the previous hub did not know at its last check that the node was silent, the node was not silent then.
         let heard = self.looked.min(now);
         let heard = (self.watched.is_none() && !is_first).then_some(heard);
         let has_paused = self.watched.is_none() || pause > DOWN_HOLD;
@@ -212,11 +213,11 @@ impl Scores {
                 Seen::Down(at) => {
                     let fate = self.fates.entry(node.to_owned()).or_default();
                     if !(fate.is_told && fate.down.is_some()) {
-                        // Of a node that was there until its hub was killed, the next hub knows only that it was heard at an earlier time.
+                        // If a node was up until its hub was killed, the next hub knows only an earlier time at which it was heard.
                         let known = fate.down.filter(|down| *down <= now).or(heard);
                         let down = known.map_or(at, |known| known.max(at));
                         self.has_changed |= fate.down != Some(down);
-                        // If it was known to be silent, somebody has seen it fall silent, whatever happened to hubs since.
+                        // If the silence was known before, it was observed, whatever happened to hubs since.
                         fate.is_presumed |= has_paused && fate.down.is_none();
                         (fate.down, fate.is_told) = (Some(down), down < since);
                     }
@@ -243,14 +244,14 @@ impl Scores {
         });
     }
 
-    /// A node that is not silent any more, or not under our eyes.
+    /// Handles a node that is not silent any more, or is not observed here.
     fn not_silent(&mut self, node: &str, now: i64, seen: Seen) {
         let Some(fate) = self.fates.get_mut(node) else { return };
         let was = std::mem::take(fate);
         fate.failed = was.failed;
         let Some(down) = was.down else { return };
         self.has_changed = true;
-        // It was silent while hubs were killed and started, and came back before this one had looked for long enough.
+        // The node was silent while hubs restarted, and came back before this hub had checked for long enough.
         let is_unsure = was.is_of_before && !was.is_told && now.saturating_sub(down) >= DOWN_HOLD;
         if is_unsure && !was.is_presumed && seen == Seen::Up {
             for warning in self.take_open(node) {
@@ -259,7 +260,7 @@ impl Scores {
         }
     }
 
-    /// What has fired at a node that was silent already, as is known by now, foretells nothing.
+    /// Firings at a node that was already silent, as is known by now, foretell nothing.
     fn end_late(&mut self, node: &str) {
         let Some(fate) = self.fates.get(node) else { return };
         let is_late = |warning: &mut Warning| fate.is_certain_at(warning.since);
@@ -273,7 +274,7 @@ impl Scores {
         }
     }
 
-    /// What becomes of a node at another hub is not seen here: if it was there for long, nobody knows what its warnings were worth.
+    /// Events at another hub are not seen here. If the node was there for long, the result of its warnings is unknown.
     fn note_elsewhere(&mut self, node: &str, now: i64, seen: Seen) {
         for warning in self.open.get_mut(node).into_iter().flatten() {
             warning.elsewhere = match (seen, warning.elsewhere) {
@@ -285,7 +286,7 @@ impl Scores {
         }
     }
 
-    /// So many warnings of a node have ended, and are gone already.
+    /// Some warnings of a node have ended, and are already removed.
     fn remove_ended(&mut self, node: &str, count: usize) {
         if self.open.get(node).is_some_and(Vec::is_empty) {
             self.open.remove(node);
@@ -294,7 +295,7 @@ impl Scores {
         self.has_changed |= count > 0;
     }
 
-    /// A node that is silent has failed if it is so for long enough, and somebody has looked for as long.
+    /// A silent node has failed if it is silent for long enough, and was observed for as long.
     fn silent(&mut self, node: &str, now: i64) {
         let watched = self.watched.unwrap_or(now);
         let Some(fate) = self.fates.get_mut(node) else { return };
@@ -333,7 +334,7 @@ impl Scores {
     /// Ends the warnings of a node that are old.
     fn expire(&mut self, node: &str, now: i64, seen: Seen) {
         if matches!(seen, Seen::Down(_)) && self.fates.get(node).is_some_and(|fate| !fate.is_told) {
-            // It may have failed within their time.
+            // The node may have failed within the time of the warnings.
             return;
         }
         let Some(all) = self.open.get_mut(node) else { return };
@@ -364,7 +365,7 @@ impl Scores {
         }
     }
 
-    /// The score of a rule. If there is no room for another one, the rule that has not fired for longest loses its score.
+    /// The score of a rule. If there is no room for another one, the rule with the oldest last firing loses its score.
     fn score(&mut self, rule: &str) -> &mut Score {
         if !self.rules.contains_key(rule) {
             if self.rules.len() >= SCORED_RULES_MAX {

@@ -22,7 +22,7 @@ pub(crate) fn labels(text: &str) -> Result<LabelSet, String> {
     Ok(LabelSet::new(matchers.iter().map(|matcher| (&*matcher.name, &*matcher.value))))
 }
 
-/// Reads the values of a series: one for each interval, `None` where there is none. The error has the byte where it stands.
+/// Reads the values of a series: one for each interval, `None` where there is none. The error has its byte position.
 pub(crate) fn values(text: &str) -> Result<Vec<Option<f64>>, (usize, String)> {
     let mut all = Vec::new();
     let mut from = 0;
@@ -42,7 +42,7 @@ pub(crate) fn values(text: &str) -> Result<Vec<Option<f64>>, (usize, String)> {
 
 /// Reads `1`, `1x3`, `1+2x3`, `_`, `_x3` or `stale`.
 fn item(word: &str, all: &mut Vec<Option<f64>>) -> Result<(), String> {
-    // There are no hexadecimal numbers here: 0x4 is 0, and four times more.
+    // There are no hexadecimal numbers here: 0x4 means 0 and four repeats.
     let (value, times) = match word.rsplit_once('x') {
         Some((value, times)) => {
             let times = times.parse::<usize>();
@@ -50,7 +50,7 @@ fn item(word: &str, all: &mut Vec<Option<f64>>) -> Result<(), String> {
         }
         None => (word, None),
     };
-    // `1x3` is a value and three more, `_x3` are three pauses.
+    // `1x3` means a value and three repeats, `_x3` means three gaps.
     let count = times.map_or(1, |times| times.saturating_add(usize::from(value != "_")));
     if all.len().saturating_add(count) > SERIES_VALUES_MAX {
         return Err(format!("the series has more than {SERIES_VALUES_MAX} values"));

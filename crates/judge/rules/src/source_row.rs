@@ -1,5 +1,5 @@
-//! What a node's row says of the rules in a channel: which of their series are there, with the labels of the hub. And of which rules
-//! the hub has to hear in the next row, because something was there. It makes no alerts.
+//! Reads a node's row about the rules in a channel: which of their series are there, with the labels of the hub. It also finds the
+//! rules that the hub must handle although nothing is there now, since something was there before. It makes no alerts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::pack::{RuleChannel, RuleId};
 /// A row of a channel with rules.
 #[derive(Debug)]
 pub struct SourceRow {
-    /// The node's windows are as long as those of the hub: its word counts.
+    /// The node's windows are as long as those of the hub, so its word counts.
     pub is_ready: bool,
-    /// What is there: the series of each rule, by its number in the channel.
+    /// The present series of each rule, by its number in the channel.
     present: BTreeMap<usize, Vec<VectorSample>>,
 }
 
@@ -44,7 +44,7 @@ impl SourceRow {
             };
             let own = series.instance.iter().flat_map(khz_model::Instance::labels);
             let own = own.map(|(name, value)| (if name == RULE_METRIC { METRIC_NAME } else { name }, value));
-            // These are the hub's to give: a node speaks for itself only.
+            // Only the hub sets these labels: a node speaks for itself only.
             let own = own.filter(|(name, _)| *name != exposed::INSTANCE && *name != exposed::JOB);
             let of_the_hub =
                 [(exposed::INSTANCE, node)].into_iter().chain(rule.has_job.then_some((exposed::JOB, job)));
@@ -59,13 +59,13 @@ impl SourceRow {
 /// What is known of the rules of a channel on one node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeRules {
-    /// The rules of which something was there in the last row, or may have active alerts. `None`: any of them may, because the hub
-    /// has judged so far.
+    /// The rules that had a series in the last row, or may have active alerts. `None`: any rule may, since the hub has judged so
+    /// far.
     going_on: Option<BTreeSet<usize>>,
 }
 
 impl NodeRules {
-    /// Takes a row. Returns the rules of which something is there, or whose alerts on the node may change because nothing is.
+    /// Takes a row. Returns the rules with present series, and those whose alerts on the node may change because they have none.
     pub fn given(
         &mut self,
         channel: &RuleChannel,

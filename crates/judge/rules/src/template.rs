@@ -1,5 +1,5 @@
 //! The template language of labels and annotations: the part of Go's text/template that Prometheus' rules use, with Prometheus'
-//! functions. It is bounded, and asks for series only through what the caller gives.
+//! functions. It is limited, and gets series only through the caller.
 
 mod functions;
 mod lex;
@@ -53,7 +53,7 @@ pub struct TemplateData<'a> {
 }
 
 impl Template {
-    /// Parses a text. One that is no template is one, too: [`Template::fault`] says what is wrong, and it cannot be expanded.
+    /// Parses a text. An invalid text gives a template, too, which cannot be expanded: [`Template::fault`] says what is wrong.
     pub fn parse(text: &str) -> Self {
         Template { text: Arc::from(text), tree: parse::parse(text).map(Arc::new) }
     }
@@ -68,11 +68,11 @@ impl Template {
         self.tree.as_ref().err()
     }
 
-    /// The text with its actions replaced. `name` is that of the template, for errors.
+    /// Returns the text with its actions replaced. `name`: the name of the template, for errors.
     ///
     /// # Errors
     ///
-    /// In the words that Prometheus begins such errors with, with line and column of the text.
+    /// Returns an error in Prometheus' words, with line and column of the text.
     pub fn expand(&self, name: &str, data: &TemplateData<'_>) -> Result<String, String> {
         let words = |what: &str, fault: &TemplateFault| {
             format!("error {what} template {name}: {}: {}", self.place(fault.at), fault.problem)

@@ -209,3 +209,30 @@ fn compare(variable: &str, most: u64, make: fn(&mut random::Random) -> String) {
     );
     assert!(texts > 300, "only {texts} templates gave a text");
 }
+
+#[test]
+fn each_letter_has_the_large_and_the_small_one_that_prometheus_gives_it() {
+    let mut prometheus = match Prometheus::start() {
+        Ok(prometheus) => prometheus,
+        Err(reason) => return khz_skip::skip(reason),
+    };
+    // Newer letters are not in each version of Unicode.
+    let letters: Vec<char> = ('\u{80}'..'\u{a7b0}').chain('\u{fb00}'..'\u{ffdd}').collect();
+    const NEW: [char; 5] = ['\u{19b}', '\u{264}', '\u{295}', '\u{1c89}', '\u{1c8a}'];
+    let is_compared = |c: &char| c.is_alphabetic() && !NEW.contains(c);
+    let letters: Vec<char> = letters.into_iter().filter(is_compared).collect();
+    let mut wrong = Vec::new();
+    for some in letters.chunks(256) {
+        let words: String = some.iter().flat_map(|c| [*c, 'x', ' ']).collect();
+        for function in ["toUpper", "toLower", "title"] {
+            let text = format!("{{{{ {function} \"{words}\" }}}}");
+            if difference(&mut prometheus, &text, 0.0).is_some() {
+                let of_one =
+                    |c: &char| difference(&mut prometheus, &format!("{{{{ {function} \"{c}x\" }}}}"), 0.0);
+                wrong.extend(some.iter().filter_map(of_one));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(letters.len() > 30_000);
+}

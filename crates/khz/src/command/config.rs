@@ -103,6 +103,9 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     if let Some(health) = &layers.health {
         text.push_str(&format!("\n[health]\n{}", foreign_keys(health)));
     }
+    if let Some(jobs) = &layers.jobs {
+        text.push_str(&format!("\n[jobs]\n{}", foreign_keys(jobs)));
+    }
     text
 }
 

@@ -95,7 +95,7 @@ fn word(answer: &Answer) -> &'static str {
     match answer {
         Answer::Taken(_) => "taken",
         Answer::Partly { .. } => "partly taken",
-        Answer::Refused(_) => "refused",
+        Answer::Refused(_) | Answer::Unfit(_) => "refused",
         Answer::Later(..) => "not taken",
         Answer::Unknown(..) => "perhaps taken",
     }

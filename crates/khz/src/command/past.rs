@@ -23,8 +23,24 @@ pub fn now() -> Nanos {
     Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A moment from the command line; a date without a zone is local time.
+/// A moment from the command line, as people write it while they look at a clock: a date without a zone is local time, and a time
+/// without a date is the last one of that time.
 pub fn moment(flag: &str, text: &str) -> Result<Nanos, Failure> {
+    let text = text.trim();
+    if !is_time_of_day(text) {
+        return dated(flag, text);
+    }
+    let Ok(today) = dated(flag, &format!("today {text}")) else { return dated(flag, text) };
+    if today <= now() { Ok(today) } else { dated(flag, &format!("yesterday {text}")) }
+}
+
+/// `14:03`, `14:03:20.5`.
+fn is_time_of_day(text: &str) -> bool {
+    let is_of_clock = |b: u8| b.is_ascii_digit() || matches!(b, b':' | b'.');
+    text.len() <= 12 && text.contains(':') && text.bytes().all(is_of_clock)
+}
+
+fn dated(flag: &str, text: &str) -> Result<Nanos, Failure> {
     let read = moment::read(text, now(), Some(&local));
     read.map_err(|error| {
         Failure::usage(format!("--{flag}: {error}; a date without Z or offset is local time"))

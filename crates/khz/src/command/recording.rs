@@ -6,17 +6,22 @@ use std::cell::Cell;
 use std::path::PathBuf;
 
 use khz_model::{Nanos, Pattern};
-use khz_record::{RecordError, Recording, Survey};
+use khz_record::{ClockSet, RecordError, Recording, Survey};
 
+use crate::command::job_nodes::{self, Named};
 use crate::command::past::Span;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::quantities::{of_span, of_whole_span};
+
+/// Clocks that were set are named up to this many.
+const CLOCKS_SAID_MAX: usize = 10;
 
 /// Which recording, and what of it.
 #[derive(Debug, Args)]
 pub struct Chosen {
     /// The recording: one file, or those of a rotation in their order.
-    #[arg(value_name = "FILE", required_unless_present = "from")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["from", "patterns"])]
     pub files: Vec<PathBuf>,
     /// Only these series: [NODES:]METRIC[INSTANCE]; may be given several times.
     #[arg(short = 'm', long = "match", value_name = "PATTERN")]
@@ -30,11 +35,20 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// The span of the past that is asked for where no recording is named.
-    pub fn past(&self) -> Result<Option<Span>, Failure> {
-        match (&self.from, self.files.is_empty()) {
-            (Some(from), true) => Span::of(from, self.to.as_deref()).map(Some),
-            _ => Ok(None),
+    /// True if the past is asked for, of a store: no recording is named, and a time is, or a job, which has a time.
+    pub fn is_past(&self) -> bool {
+        self.files.is_empty() && (self.from.is_some() || job_nodes::are_named(&self.patterns))
+    }
+
+    /// The span of the past that is asked for; without a time, that of the jobs.
+    pub fn span(&self, named: &Named) -> Result<Span, Failure> {
+        match (&self.from, named.span()) {
+            (Some(from), _) => Span::of(from, self.to.as_deref()),
+            (None, Some(span)) => match &self.to {
+                Some(to) => Span::of(&span.from.seconds_text(), Some(to)),
+                None => Ok(span),
+            },
+            (None, None) => Err(Failure::usage("say from when on, with --from")),
         }
     }
 }
@@ -65,12 +79,9 @@ pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
     let patterns = crate::command::patterns(&chosen.patterns)?;
     let recording = Recording::of(&chosen.files);
     let survey = Survey::of(&recording).map_err(of_error)?;
-    for problem in survey.problems() {
-        crate::show::table::remark!("{problem}");
-    }
+    let is_damaged = report(&survey).1;
     let Some((first, last)) = survey.span() else {
-        let names: Vec<String> = chosen.files.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::work(format!("{}: there are no rows in it", names.join(", "))));
+        return Err(without_rows(&chosen.files, is_damaged));
     };
     let after = |text: &Option<String>| -> Result<Option<Nanos>, Failure> {
         let span: Option<Nanos> = text.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
@@ -80,10 +91,51 @@ pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
     if from >= to && first != last {
         return Err(Failure::usage("--from must be before --to, and before the recording's end"));
     }
-    let is_damaged = survey.reached.iter().any(|(_, reach)| reach.damages > 0);
     let opened = Opened { recording, survey, patterns, from, to, is_damaged, is_partly: Cell::new(false) };
     opened.check(&opened.patterns)?;
     Ok(opened)
+}
+
+/// Says on stderr what cannot be read; returns the first problem, and whether something is damaged.
+pub fn report(survey: &Survey) -> (Option<String>, bool) {
+    let problems: Vec<String> = survey.problems().into_iter().map(|problem| problem.to_string()).collect();
+    for problem in &problems {
+        crate::show::table::remark!("{problem}");
+    }
+    clocks(survey).iter().for_each(|line| crate::show::table::remark!("{line}"));
+    let is_damaged = survey.reached.iter().any(|(_, reach)| reach.damages > 0);
+    (problems.into_iter().next(), is_damaged)
+}
+
+/// A line for each clock that was set while a recording was made, and one for all that are too many.
+fn clocks(survey: &Survey) -> Vec<String> {
+    let Some((first, _)) = survey.span() else { return Vec::new() };
+    let line = |set: &ClockSet| {
+        let way = if set.ahead > 0 { "ahead of" } else { "behind" };
+        let by = of_whole_span(Nanos(set.ahead.unsigned_abs()).as_secs_f64());
+        let until = of_span(set.until.since(first).as_secs_f64());
+        let node = &set.node;
+        format!(
+            "{node}: until {until} after the first row its clock was {by} {way} what it was set to; all times are by that"
+        )
+    };
+    let mut lines: Vec<String> = survey.clocks.iter().take(CLOCKS_SAID_MAX).map(line).collect();
+    if let more @ 1.. = survey.clocks.len().saturating_sub(CLOCKS_SAID_MAX) {
+        lines.push(format!("{more} more clocks were set while this was recorded"));
+    }
+    lines
+}
+
+/// The failure of a command that has left damaged parts out.
+pub fn damaged() -> Failure {
+    Failure::work("parts of the recording are damaged and were left out")
+}
+
+/// The failure of a command whose recording has no row that can be read.
+pub fn without_rows(files: &[PathBuf], is_damaged: bool) -> Failure {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let why = if is_damaged { "no row of it can be read: it is damaged" } else { "there are no rows in it" };
+    Failure::work(format!("{}: {why}", names.join(", ")))
 }
 
 /// The failure of a command whose file cannot be read or written.
@@ -124,7 +176,7 @@ impl Opened {
     /// How the command ends.
     pub fn end(&self) -> Outcome {
         if self.is_damaged {
-            return Err(Failure::work("parts of the recording are damaged and were left out"));
+            return Err(damaged());
         }
         match self.is_partly.get() {
             true => Ok(Done::Partly { missing: Vec::new() }),

@@ -148,7 +148,13 @@ impl Target {
     /// Rows as they come, for at most `span`.
     pub fn rows(&self, plan: &Plan, interest: Interest, span: Option<Duration>) -> Result<Lasting, Failure> {
         let asked = interest.clone();
-        self.rows_by(plan, interest, span, move |server, span| server.stream(&asked, span))
+        self.rows_by(plan, interest, span, true, move |server, span| server.stream(&asked, span))
+    }
+
+    /// The same for a screen that shows which nodes send no rows: nothing is said of them.
+    pub fn rows_for_screen(&self, plan: &Plan, interest: Interest) -> Result<Lasting, Failure> {
+        let asked = interest.clone();
+        self.rows_by(plan, interest, None, false, move |server, span| server.stream(&asked, span))
     }
 
     /// Rows of a channel without a name as they come, for at most `span`; `interest` is what it asks of nodes.
@@ -160,7 +166,7 @@ impl Target {
         span: Option<Duration>,
     ) -> Result<Lasting, Failure> {
         let parameters = definition.parameters();
-        self.rows_by(plan, interest, span, move |server, span| server.rows_of(&parameters, span))
+        self.rows_by(plan, interest, span, true, move |server, span| server.rows_of(&parameters, span))
     }
 
     /// Rows of the channel that the running khz keeps under this name, for at most `span`.
@@ -191,17 +197,18 @@ impl Target {
     }
 
     /// Rows of the running khz, which `ask` asks for them, or of this machine's kernel. If the khz goes away, the kernel does not
-    /// take its place: its rows would be others.
+    /// take its place: its rows would be others. `is_said`: nodes that send none are named on stderr.
     fn rows_by(
         &self,
         plan: &Plan,
         interest: Interest,
         span: Option<Duration>,
+        is_said: bool,
         ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
     ) -> Result<Lasting, Failure> {
         if let Some(servers) = self.list(plan)? {
             let patterns = &interest.patterns;
-            return lasting(servers, patterns, span, ask, |server| remark_away(server, patterns));
+            return lasting(servers, patterns, span, ask, |server| remark_away(server, patterns, is_said));
         }
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
@@ -209,7 +216,7 @@ impl Target {
         };
         match ask(&server, span) {
             Ok(rows) => {
-                let absent = remark_away(&server, &interest.patterns);
+                let absent = remark_away(&server, &interest.patterns, is_said);
                 let again = move |span, _| Ok(stream(ask(&server, span)?));
                 Ok(Lasting::new(stream(rows), Some(Box::new(again))).without(absent))
             }
@@ -370,9 +377,9 @@ fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
     Failure::Work(sentences.join("; "))
 }
 
-/// Says at the start which of the named nodes send no rows; where no node is named, only if none sends any. Returns the nodes that
+/// Says at the start, if `is_said`, which of the named nodes send no rows; where no node is named, only if none sends any. Returns the nodes that
 /// send none.
-fn remark_away(server: &Server, patterns: &[Pattern]) -> Absent {
+fn remark_away(server: &Server, patterns: &[Pattern], is_said: bool) -> Absent {
     let named: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(Hostlist::as_str).collect();
     let is_named = !named.is_empty();
     // Where the server does not answer this, the rows show which nodes there are.
@@ -383,6 +390,9 @@ fn remark_away(server: &Server, patterns: &[Pattern]) -> Absent {
     let has_some = statuses.iter().any(|(status, _)| status.up);
     let absent = statuses.iter().filter(|(status, _)| !status.up).map(|(status, _)| status.node.clone());
     let absent = Absent { nodes: absent.collect(), are_wanted: is_named || !has_some };
+    if !is_said {
+        return absent;
+    }
     if is_named || !has_some {
         for sentence in nodes.not_up() {
             remark!("{sentence}");

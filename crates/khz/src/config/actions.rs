@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use khz_actions::limits::ACTIONS_MAX;
-use khz_actions::{Action, Boost, Kind, Settings, Slurm};
+use khz_actions::{Action, Boost, Freeze, Kind, Settings, Slurm};
+use khz_link::limits::{FREEZE_AFTER_MAX, FREEZE_BEFORE_MAX};
+use khz_model::hostlist::Hostlist;
 use khz_model::{Nanos, Pattern, Rate};
 
 use super::foreign::{Table, within};
@@ -87,12 +89,13 @@ fn kind(values: &ActionValues, table: &Table<'_>) -> Result<Kind, ConfigError> {
             match word.as_str() {
                 "drain" => slurm(&inner).map(Kind::Drain),
                 "requeue" => slurm(&inner).map(Kind::Requeue),
-                _ => boost(&inner).map(Kind::Boost),
+                "boost" => boost(&inner).map(Kind::Boost),
+                _ => freeze(&inner).map(Kind::Freeze),
             }
         }
         _ => {
             let problem = "it does exactly one thing: exec, diagnose or checkpoint = [\"/PROGRAM\", ...], drain = {}, \
-                           requeue = {}, or boost = { series = [\"cpu.*\"], rate = \"100Hz\" }";
+                           requeue = {}, boost = { series = [\"cpu.*\"], rate = \"100Hz\" }, or freeze = {}";
             let at = Value { text: String::new(), origin: values.values.at.clone() };
             Err(bad(table.name, &at, problem.to_owned()))
         }
@@ -139,6 +142,17 @@ fn boost(table: &Table<'_>) -> Result<Boost, ConfigError> {
     Ok(Boost { series, rate, lasts: seconds(table, "for", BOOST, (1, 3_600))? })
 }
 
+fn freeze(table: &Table<'_>) -> Result<Freeze, ConfigError> {
+    let nodes = table.text("nodes");
+    if let Some(text) = &nodes {
+        Hostlist::new(text).map_err(|error| table.bad("nodes", format!("'{text}': {}", error.problem)))?;
+    }
+    let whole = |time: Nanos| time.0 / 1_000_000_000;
+    let before = seconds(table, "before", whole(khz_http::FROZEN_BEFORE), (0, whole(FREEZE_BEFORE_MAX)))?;
+    let after = seconds(table, "after", whole(khz_http::FROZEN_AFTER), (0, whole(FREEZE_AFTER_MAX)))?;
+    Ok(Freeze { nodes, before, after })
+}
+
 fn seconds(
     table: &Table<'_>,
     key: &str,
@@ -166,7 +180,8 @@ mod tests {
             "[actions.drain-node]\ndrain = {}\n\
              [actions.again]\nrequeue = { conf = \"/etc/a.conf\", strip_domain = true }\ndry_run = false\nper_hour = 3\n\
              [actions.look]\ndiagnose = [\"/bin/look\", \"a, b\"]\nretries = 2\ncooldown = \"0s\"\nnode_label = \"host\"\n\
-             [actions.fast]\nboost = { series = [\"cpu.*\", \"net.*[*]\"], rate = \"100Hz\", for = \"30s\" }\n",
+             [actions.fast]\nboost = { series = [\"cpu.*\", \"net.*[*]\"], rate = \"100Hz\", for = \"30s\" }\n\
+             [actions.box]\nfreeze = { nodes = \"n[1-8]\", before = \"1m\" }\n",
         )
         .unwrap();
         let shown = |action: &Action| {
@@ -178,10 +193,11 @@ mod tests {
                 "drain-node drain true 1",
                 "again requeue false 3",
                 "look diagnose false 10",
-                "fast boost false 10"
+                "fast boost false 10",
+                "box freeze false 10"
             ]
         );
-        let [drain, again, look, fast] = &settings.actions[..] else { panic!("{settings:?}") };
+        let [drain, again, look, fast, kept] = &settings.actions[..] else { panic!("{settings:?}") };
         let Kind::Drain(slurm) = &drain.kind else { panic!("{drain:?}") };
         assert_eq!((slurm.scontrol.as_str(), slurm.strips_domain), ("/usr/bin/scontrol", false));
         let Kind::Requeue(slurm) = &again.kind else { panic!("{again:?}") };
@@ -190,6 +206,9 @@ mod tests {
         assert_eq!((look.retries, look.cooldown, look.node_label.as_str()), (2, Duration::ZERO, "host"));
         let Kind::Boost(boost) = &fast.kind else { panic!("{fast:?}") };
         assert_eq!((boost.series.len(), boost.lasts), (2, Duration::from_secs(30)));
+        let Kind::Freeze(freeze) = &kept.kind else { panic!("{kept:?}") };
+        assert_eq!((freeze.before, freeze.after), (Duration::from_secs(60), Duration::from_secs(5)));
+        assert_eq!(freeze.nodes.as_deref(), Some("n[1-8]"));
         assert!(plan("").unwrap().actions.is_empty());
     }
 
@@ -215,6 +234,8 @@ mod tests {
                 "[actions.a]\nboost = { series = [\"n1:cpu.*\"], rate = \"1Hz\" }\n",
                 format!("actions.a.boost.series {place}2): 'n1:cpu.*' names nodes"),
             ),
+            ("[actions.a]\nfreeze = { nodes = \"n[1-\" }\n", format!("actions.a.freeze.nodes {place}2): 'n[1-'")),
+            ("[actions.a]\nfreeze = { after = \"2m\" }\n", format!("actions.a.freeze.after {place}2): ")),
             ("[actions.a]\nboost = { rate = \"1Hz\" }\n", format!("actions.a.boost.series {place}2): it is missing")),
             ("[actions.\"a,b\"]\nexec = [\"/x\"]\n", format!("actions.a,b {place}1): a name has letters")),
             ("actions = 1\n", "/etc/khz/khz.toml:1: no setting is called 'actions'".into()),

@@ -40,6 +40,8 @@ pub struct FileValues {
     pub actions: Vec<ActionValues>,
     /// The `[health]` table.
     pub health: Option<ForeignValues>,
+    /// The `[jobs]` table.
+    pub jobs: Option<ForeignValues>,
     /// The keys of `[groups]`, in the order of the file.
     pub groups: Vec<(String, Value)>,
 }
@@ -89,6 +91,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
             ("notify", _) => values.notify = reader.notify(key, value)?,
             ("actions", DeValue::Table(tables)) => values.actions = reader.actions(tables)?,
             ("health", _) => values.health = Some(reader.health(key, value)?),
+            ("jobs", _) => values.jobs = Some(reader.jobs(key, value)?),
             ("groups", DeValue::Table(keys)) => values.groups = reader.groups(keys)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {

@@ -31,6 +31,8 @@ pub struct Layers {
     pub actions: Vec<ActionValues>,
     /// The file's `[health]` table.
     pub health: Option<ForeignValues>,
+    /// The file's `[jobs]` table.
+    pub jobs: Option<ForeignValues>,
     /// The keys of the file's `[groups]` table.
     pub groups: Vec<(String, Value)>,
     /// Variables that are probably misspelt, each with the name that was probably meant.
@@ -84,6 +86,7 @@ impl Layers {
             notify: file.notify,
             actions: file.actions,
             health: file.health,
+            jobs: file.jobs,
             groups: file.groups,
             suspects: suspects(variables),
         }

@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `actions.rs`, `addresses.rs`, `groups.rs`, `health.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `actions.rs`, `addresses.rs`, `groups.rs`, `health.rs`, `jobs.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `boards.rs` reads the files of boards.
 //! - `places.rs` has the directories that khz uses without a setting.
 
@@ -16,6 +16,7 @@ pub mod flags;
 pub mod foreign;
 mod groups;
 pub mod health;
+pub mod jobs;
 pub mod layers;
 mod nodes;
 pub mod notify;

@@ -15,6 +15,7 @@ use super::addresses::{self, HubAddress};
 use super::foreign;
 use super::groups;
 use super::health::{self, HealthPlan};
+use super::jobs::{self, JobsPlan};
 use super::nodes;
 use super::notify;
 use super::remote::{self, RemoteWrite};
@@ -52,6 +53,8 @@ pub struct Plan {
     pub state_dir: StateDir,
     /// A hub's memory for recent rows.
     pub history: ByteSize,
+    /// Bytes that the recordings of freezes may have; 0: nothing is frozen.
+    pub black_box: ByteSize,
     /// Where rows are stored for weeks, and how long.
     pub store: StorePlan,
     /// Where a hub sends the rows of its store.
@@ -62,6 +65,8 @@ pub struct Plan {
     pub actions: khz_actions::Settings,
     /// What `khz health` looks at.
     pub health: HealthPlan,
+    /// What a hub does with the jobs of a batch system.
+    pub jobs: JobsPlan,
     /// Another engine that answers queries in PromQL.
     pub engine: Option<ForeignServer>,
     /// Other hubs that judge the same rules for other nodes.
@@ -178,6 +183,7 @@ impl Plan {
             notify: notify::settings(&layers.notify)?,
             actions: actions::settings(&layers.actions)?,
             health: health::settings(layers.health.as_ref(), &layers.actions)?,
+            jobs: jobs::settings(layers.jobs.as_ref())?,
             remote_write: remote::receivers(&layers.remote_writes, &job)?,
             listen: checked(layers, "listen", addresses::door_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),
@@ -191,6 +197,7 @@ impl Plan {
             expected: checked(layers, "nodes", nodes::expected)?,
             state_dir: checked(layers, "state_dir", |text| Ok(values::state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
+            black_box: checked(layers, "blackbox", quantity::<ByteSize>)?,
             store: StorePlan {
                 dir: checked(layers, "store", |text| Ok(values::state_dir(text)))?,
                 keep: checked(layers, "keep", values::keep)?,

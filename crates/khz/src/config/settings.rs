@@ -134,6 +134,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "blackbox",
+        shape: Shape::Text("SIZE"),
+        default: "1GiB",
+        help: "How large the recordings of all freezes together may become; the oldest make room. 0MiB: nothing is frozen",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "store",
         shape: Shape::Text("DIR"),
         default: "",

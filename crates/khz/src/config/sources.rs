@@ -47,6 +47,7 @@ impl Sources {
             text_files: of(textfile::FILE.name)
                 .and_then(|own| own.path.clone())
                 .unwrap_or_else(|| usual.text_files.clone()),
+            expects_text_files: of(textfile::FILE.name).is_some_and(|own| own.path.is_some()),
             places: of(processes::FILE.name).and_then(|own| own.places).unwrap_or(usual.places),
             known: self.known.clone(),
             ..usual
@@ -300,6 +301,8 @@ mod tests {
         }
         let error = read("[sources.room]\npath = \"a\"\n").unwrap_err().to_string();
         assert!(error.contains("a path is absolute"), "{error}");
+        let error = read("[sources.Room]\npath = \"/a\"\n").unwrap_err().to_string();
+        assert!(error.contains("not right below '/'") && error.contains("the name of a source"), "{error}");
     }
 
     #[test]
@@ -308,6 +311,7 @@ mod tests {
         let read = |file: &str| sources(&layers(file, &[], &[]), &names);
         let elsewhere = read("[sources.textfile]\npath = \"/srv/numbers\"\n").unwrap();
         assert_eq!(elsewhere.survey().text_files, PathBuf::from("/srv/numbers"));
+        assert!(elsewhere.survey().expects_text_files && !read("").unwrap().survey().expects_text_files);
         assert_eq!(read("[sources.processes]\nplaces = 50\n").unwrap().survey().places, 50);
         assert_eq!(read("").unwrap().survey(), SurveySettings::default());
         for (file, wanted) in [

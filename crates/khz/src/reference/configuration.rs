@@ -49,6 +49,8 @@ places = 50                      # at most 50 of each kind, instead of 20
 path = \"/var/lib/numbers\"       # *.prom files that programs leave for node_exporter
 ```
 
+A name with another sign than letters, digits, `_` and `-` needs quotes, as TOML wants it: `[sources.\"net/dev\"]`.
+
 A table `[sources.NAME]` may describe a source of your own. Then it has a `path`, and its name is none of khz's own sources ([sources.md](sources.md#a-source-of-your-own)).
 
 The file may also have these tables:
@@ -61,6 +63,7 @@ The file may also have these tables:
 | tables below `[notify]` | who is notified of alerts ([notify.md](notify.md)) |
 | `[actions.NAME]` | what khz does about alerts ([actions.md](actions.md)) |
 | `[health]` | what `khz health` checks ([actions.md](actions.md)) |
+| `[jobs]` | which jobs readers see, and whether control groups show jobs ([jobs.md](jobs.md)) |
 
 A hub may have sinks. A sink is a directory that gets the rows of channels. A channel names it with `to` ([channels.md](channels.md#sinks)):
 

@@ -207,6 +207,10 @@ fn every_row_has_the_numbers_of_the_code() {
             "a value of a label that describes the node",
             numbers![bytes(khz_parse::description::DESCRIPTION_VALUE_MAX)],
         ),
+        (
+            "a label `path` of a control group or a disk",
+            numbers![bytes(khz_parse::description::DESCRIPTION_PATH_MAX)],
+        ),
         // Files of history
         ("rows of a section", numbers![count(store::ROWS_MAX as u64)]),
         ("a column |", numbers![bytes(store::COLUMN_BYTES_MAX as u64)]),

@@ -8,7 +8,7 @@ use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 use super::{code, table};
 use crate::role::hub::judge;
 use crate::role::hub::recorder::LostRows;
-use crate::role::{actions, gatherer, notify, remote_write, state_dir, store};
+use crate::role::{actions, black_box, gatherer, jobs, notify, remote_write, state_dir, store};
 
 const TOP: &str = "# Metrics
 
@@ -78,6 +78,8 @@ fn of_hub() -> Vec<Arc<Metric>> {
         .telling_each(actions::example())
         .telling(vec![(actions::unknown(), Arc::default())])
         .telling(vec![state_dir::renewed()])
+        .telling(jobs::metrics(&khz_job::Jobs::in_memory()))
+        .telling(black_box::metrics())
         .own()
         .unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()

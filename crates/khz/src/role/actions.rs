@@ -1,16 +1,17 @@
-//! What a hub does about alerts: the actions as a daemon has them, opened as the plan says; what they count, as series; and what the
-//! HTTP door shows of them.
+//! The actions of a hub on alerts: opens them as the plan says, and gives their counts as series and their state to the HTTP door.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use khz_actions::{ActionStanding, Actor, Booster, Counts, Run};
+use khz_actions::{ActionStanding, Actor, Counts, Freeze, Nodes, Run};
+use khz_http::FreezeWish;
 use khz_model::metric::{Kind, Unit};
 use khz_model::moment::seconds_text;
-use khz_model::{Instance, Metric, Query, Series};
+use khz_model::{Instance, Metric, Nanos, Query, Series};
 use serde_json::{Value, json};
 
 use crate::config::Plan;
+use crate::role::black_box::BlackBox;
 use crate::role::boosts::Boosts;
 use crate::role::state_dir;
 use crate::show::outcome::{Failure, sentence};
@@ -19,16 +20,35 @@ use crate::show::outcome::{Failure, sentence};
 #[derive(Clone)]
 pub struct Actions {
     actor: Arc<Actor>,
-    boosts: Arc<Late>,
+    late: Arc<Late>,
 }
 
-/// Nodes are asked through the hub's query, which is there only after the actions.
+/// Nodes are asked through the hub's query, which exists only after the actions.
 #[derive(Default)]
-struct Late(OnceLock<Boosts>);
+struct Late {
+    boosts: OnceLock<Boosts>,
+    black_box: OnceLock<Arc<BlackBox>>,
+}
 
-impl Booster for Late {
+impl Nodes for Late {
     fn boost(&self, node: &str, boost: &khz_actions::Boost) -> Result<String, String> {
-        self.0.get().ok_or("the hub has only begun")?.begin(node, boost)
+        self.boosts.get().ok_or("the hub has only begun")?.begin(node, boost)
+    }
+
+    fn freeze(&self, nodes: &str, freeze: &Freeze, cause: &str) -> Result<String, String> {
+        let black_box = self.black_box.get().ok_or("this hub has no black box (blackbox)")?;
+        let time = |time: std::time::Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let wish = FreezeWish {
+            nodes: nodes.to_owned(),
+            before: time(freeze.before),
+            after: time(freeze.after),
+            because: cause.to_owned(),
+        };
+        match black_box.freeze(&wish) {
+            Ok((id, false)) => Ok(format!("freeze {id} of {nodes}")),
+            Ok((id, true)) => Ok(format!("{nodes} is in freeze {id}, which is being taken")),
+            Err(refusal) => Err(refusal.text().to_owned()),
+        }
     }
 }
 
@@ -41,20 +61,25 @@ impl Actions {
         let Some(state) = state_dir::find(plan, "nothing is done about alerts") else {
             return Err(Failure::usage("actions need a state directory for their log: --state-dir"));
         };
-        let boosts = Arc::<Late>::default();
-        let actor = Actor::new(plan.actions.clone(), &state, Some(boosts.clone()));
+        let late = Arc::<Late>::default();
+        let actor = Actor::new(plan.actions.clone(), &state, Some(late.clone()));
         let actor = actor.map_err(|error| Failure::usage(sentence(&error)))?;
         for ActionStanding { action, .. } in actor.actions().iter().filter(|standing| standing.action.dry_run)
         {
             let name = &action.name;
             tracing::info!("action {name} only logs what it would do (actions.{name}.dry_run)");
         }
-        Ok(Some(Actions { actor: Arc::new(actor), boosts }))
+        Ok(Some(Actions { actor: Arc::new(actor), late }))
     }
 
-    /// Nodes can be asked from now on.
+    /// From now on, nodes can be asked.
     pub fn ask_nodes_with(&self, query: &Arc<dyn Query>) {
-        let _ = self.boosts.0.set(Boosts::new(query.clone()));
+        let _ = self.late.boosts.set(Boosts::new(query.clone()));
+    }
+
+    /// The hub has a black box.
+    pub fn freeze_with(&self, black_box: &Arc<BlackBox>) {
+        let _ = self.late.black_box.set(black_box.clone());
     }
 
     /// Takes the alerts of a pass.
@@ -62,7 +87,7 @@ impl Actions {
         self.actor.tell(alerts);
     }
 
-    /// The last drains of nodes that ended after this time (ms since 1970): the node, when, and the name of the alert.
+    /// The last drains of nodes that ended after this time (ms since 1970): node, time, and name of the alert.
     pub fn drains_after(&self, ended: i64) -> Vec<(String, i64, String)> {
         let drain = |run: Run| {
             let alert = run.alert.get(khz_notify::ALERT_NAME).cloned().unwrap_or_default();

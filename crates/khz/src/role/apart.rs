@@ -1,6 +1,6 @@
-//! A process of its own for a command that reads this machine's kernel where a FUSE file system is mounted. The kernel ends no thread
-//! that waits for an answer of such a file system, and no process that has such a thread: not even SIGKILL does. So the command's
-//! first process waits for the second one to say how it ended, and ends then. It knows nothing of the work.
+//! Runs a command in a process of its own, if the command reads this machine's kernel while a FUSE file system is mounted. The
+//! kernel cannot end a thread that waits for such a file system, nor its process: not even SIGKILL does. So the command's first
+//! process waits until the second one reports its exit code, and then ends. This module knows nothing of the command's work.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -27,16 +27,16 @@ use crate::show::outcome::Failure;
 
 /// For the second process: the number of the first one, and the pipe that says how the second one ended: "4711:5".
 const VARIABLE: &str = "KHZ_APART";
-/// A longer list of mounts is not read: it has a FUSE file system, or may have.
+/// A longer list of mounts is not read. It counts as a list with a FUSE file system.
 const LIST_BYTES_MAX: u64 = 8 << 20;
-/// How long the first process waits for the end of the second one, which has done its work.
+/// How long the first process waits for the second one to end after its work is done.
 const END_MAX: Duration = Duration::from_millis(200);
 
-/// Does this process's command in another process, and returns that one's end as a failure; or lets this process do it: where nothing
-/// can hang without an end, and in the second process.
+/// Runs this process's command in a second process, and returns the end of that process as a failure. Returns without one if
+/// nothing can hang for ever, or in the second process.
 pub fn or_here(root: &Path) -> Result<(), Failure> {
     if pipe_of_second().is_some() {
-        // It ends with the first one, whatever ended that.
+        // The second process ends with the first one, whatever ended the first.
         let _ = set_parent_process_death_signal(Some(Signal::TERM));
         return Ok(());
     }
@@ -52,10 +52,10 @@ pub fn or_here(root: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The second process says with which code it ends. Nobody waits for its outputs any more.
+/// The second process reports its exit code. Nobody waits for its outputs any more.
 pub fn end(code: u8) {
     let Some(path) = pipe_of_second() else { return };
-    // The threads that hang hold the files of this process open, and a pipe's reader waits for the last one.
+    // Hanging threads keep the files of this process open, and a pipe's reader waits for the last one.
     if let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&nowhere);
         let _ = rustix::stdio::dup2_stdout(&nowhere);
@@ -64,7 +64,7 @@ pub fn end(code: u8) {
     let _ = OpenOptions::new().write(true).open(path).and_then(|mut pipe| pipe.write_all(&[code]));
 }
 
-/// The pipe, if this is the second process. A program that it runs inherits the variable, and is another process's child.
+/// The pipe, if this is the second process. A program started by it inherits the variable, but has another parent.
 fn pipe_of_second() -> Option<String> {
     let value = std::env::var(VARIABLE).ok()?;
     let (first, pipe) = value.split_once(':')?;
@@ -90,9 +90,9 @@ fn is_fuse(fs_type: &[u8]) -> bool {
     fs_type != b"fusectl" && (fs_type.starts_with(b"fuse") || fs_type == b"virtiofs")
 }
 
-/// What the first process learns of the second one.
+/// What the first process learns about the second one.
 enum Told {
-    /// It has done its work, and ends with this code.
+    /// The second process has done its work, and ends with this code.
     Done(u8),
     /// It has ended.
     Ended(ExitStatus),
@@ -107,14 +107,15 @@ fn in_second() -> std::io::Result<u8> {
     let pass = {
         let pid = pid.clone();
         move |signal| match pid.get() {
-            // Ctrl-C has come from the terminal to both.
+            // The terminal has sent Ctrl-C to both processes.
             Some(&second) if signal != Signal::INT || !is_in_front() => _ = kill_process(second, signal),
             _ => {}
         }
     };
     signals::count_signals(u32::MAX, pass).map_err(std::io::Error::other)?;
     let terminal = Terminal::now();
-    // By its name, which lists of processes show. A program that was replaced meanwhile is still there under the other.
+    // Start the program by its name, which lists of processes show. A program that was replaced meanwhile is still reachable as
+    // /proc/self/exe.
     let own_path = std::env::current_exe().ok().filter(|path| path.is_file());
     let mut command = Command::new(own_path.unwrap_or_else(|| "/proc/self/exe".into()));
     command.args(words).env(VARIABLE, format!("{own}:{}", says.as_raw_fd()));
@@ -133,7 +134,7 @@ fn in_second() -> std::io::Result<u8> {
             code
         }
         Ok(Told::Ended(status)) => {
-            // It could not give the terminal back itself.
+            // The killed process could not restore the terminal.
             if let (Some(terminal), Some(_)) = (terminal, status.signal()) {
                 terminal.give_back();
             }
@@ -158,7 +159,7 @@ impl Terminal {
         Some(Terminal { file, modes })
     }
 
-    /// Gives it back, if it is not as it was.
+    /// Restores the terminal if its modes have changed.
     fn give_back(self) {
         let is_taken = tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes != self.modes.local_modes);
         if is_taken {

@@ -1,5 +1,5 @@
-//! Nodes that sample faster for a while because an alert asks for it: a subscription that nobody reads. The rows stay in the node's
-//! ring and in the hub's memory.
+//! Makes nodes sample faster for a while when an alert asks for it, by a subscription that nobody reads. The rows stay in the
+//! node's ring and in the hub's memory.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use khz_model::{Interest, Pattern, Query};
 
 use crate::show::outcome::sentence;
 
-/// Boosts at the same time: each has a thread, and costs its node as a reader does.
+/// The most boosts at the same time. Each has a thread, and costs its node as much as a reader.
 pub const BOOSTS_MAX: usize = 64;
 
 /// The boosts of a hub. They end with it.
@@ -56,7 +56,7 @@ impl Boosts {
         Boosts { query, shared: Arc::default() }
     }
 
-    /// Begins one, and says what was begun.
+    /// Begins a boost, and returns a description of it.
     pub fn begin(&self, node: &str, boost: &Boost) -> Result<String, String> {
         if !khz_actions::is_host_name(node) {
             return Err(format!("{node:?} is not the plain name of a host"));

@@ -1,5 +1,5 @@
-//! The channels of a hub, from its state directory, for its doors and for readers of its link. What is wrong there is logged, and
-//! the hub goes on.
+//! The channels of a hub, from its state directory, for its doors and for readers of its link. Errors are logged, and the hub goes
+//! on.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::config::Plan;
 use crate::role::state_dir;
 use crate::show::outcome::sentence;
 
-/// The channels that earlier starts have kept, and a place for more. Without a place they end with this process.
+/// Opens the channels that earlier starts have kept, and the place for more. Without that place, channels end with this process.
 pub fn open(plan: &Plan) -> Arc<Registry> {
     let in_memory = || Arc::new(Registry::in_memory());
     let Some(directory) = state_dir::find(plan, "channels will not be kept") else { return in_memory() };

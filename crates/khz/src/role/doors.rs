@@ -40,6 +40,8 @@ pub struct Doors {
     channels: Arc<Registry>,
     rules: Arc<Board>,
     actions: Option<Arc<dyn khz_http::Actions>>,
+    jobs: Option<khz_http::JobDesk>,
+    black_box: Option<Arc<dyn khz_http::BlackBox>>,
     stage: Option<Stage>,
 }
 
@@ -49,7 +51,7 @@ pub struct Stage {
     pub sockets: Vec<TcpListener>,
     /// What its page shows.
     pub tour: Arc<Tour>,
-    /// Called once the hub is open, in place of the lines that people click and of the status line.
+    /// Called once the hub is open, instead of printing the addresses and the status line.
     pub opened: Box<dyn FnOnce(Opened) -> Result<(), Failure>>,
 }
 
@@ -78,6 +80,8 @@ impl Doors {
             channels,
             rules,
             actions: None,
+            jobs: None,
+            black_box: None,
             stage: None,
         }
     }
@@ -88,7 +92,7 @@ impl Doors {
         Ok(Doors { http: bound.map_err(|error| Failure::usage(sentence(&error)))?, ..self })
     }
 
-    /// The same for the text door. Where no setting asks for it, its usual port may be taken by another program.
+    /// The same for the text door. If no setting asks for the door, another program may hold its usual port.
     pub fn with_text(self, plan: &Plan) -> Result<Self, Failure> {
         match khz_door::listen(&plan.text_listen, "--text-listen") {
             Ok(text) => Ok(Doors { text, ..self }),
@@ -105,19 +109,29 @@ impl Doors {
         Doors { origins: Some(origins), ..self }
     }
 
-    /// Lets channels be followed that are kept here.
+    /// Readers can follow the channels of this registry.
     pub fn with_channels(self, channels: Arc<Registry>) -> Self {
         Doors { channels, ..self }
     }
 
-    /// Lets everybody see what rules say.
+    /// Every reader can see the results of rules.
     pub fn with_rules(self, rules: Arc<Board>) -> Self {
         Doors { rules, ..self }
     }
 
-    /// Lets everybody see what is done about alerts.
+    /// Every reader can see what was done about alerts.
     pub fn with_actions(self, actions: Arc<dyn khz_http::Actions>) -> Self {
         Doors { actions: Some(actions), ..self }
+    }
+
+    /// Jobs can be listed, started and ended.
+    pub fn with_jobs(self, jobs: khz_http::JobDesk) -> Self {
+        Doors { jobs: Some(jobs), ..self }
+    }
+
+    /// Operators can freeze rows, and every reader can read them.
+    pub fn with_black_box(self, black_box: Arc<dyn khz_http::BlackBox>) -> Self {
+        Doors { black_box: Some(black_box), ..self }
     }
 
     /// Makes them the doors of a demo.
@@ -134,7 +148,7 @@ impl Doors {
     }
 }
 
-/// The boards of the page. One that cannot be shown is named, and the others are there.
+/// The boards of the page. An unusable board is logged, and the others are shown.
 fn saved_boards(plan: &Plan) -> Arc<SavedBoards> {
     let boards = boards::read(plan.boards.as_deref());
     boards.problems.iter().for_each(|problem| tracing::warn!("a board is not shown: {problem}"));
@@ -144,7 +158,7 @@ fn saved_boards(plan: &Plan) -> Arc<SavedBoards> {
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, .. } = doors;
-    let Doors { origins, channels, rules, actions, stage, .. } = doors;
+    let Doors { origins, channels, rules, actions, jobs, black_box, stage, .. } = doors;
     let [http_socket, text_socket] = match daemon {
         Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
@@ -154,7 +168,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
     let board = Arc::clone(&rules);
     let http = Door {
         window: plan.window,
-        // Browsers may use the node's name: only the cluster's administrator can make that name mean another machine.
+        // Browsers may use the node's name: only the cluster's administrator can point that name to another machine.
         hosts: plan.allowed_hosts.iter().cloned().chain([plan.node.to_string()]).collect(),
         counters: http_counts,
         limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
@@ -167,6 +181,8 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         channels,
         rules,
         actions,
+        jobs,
+        black_box,
         tour: stage.as_ref().map(|stage| Arc::clone(&stage.tour)).unwrap_or_default(),
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))

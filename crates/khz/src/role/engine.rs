@@ -1,4 +1,4 @@
-//! Another engine behind the HTTP door: the one of `[engine]`, with what it is shown.
+//! Another engine behind the HTTP door: the one of `[engine]`, with the credentials for it.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use khz_http::{ASKED_BY, EngineAnswer, EngineError, Question};
 use crate::config::Plan;
 use crate::show::outcome::{Failure, sentence};
 
-/// An engine, and what it is shown.
+/// An engine, and the credentials for it.
 struct OtherEngine {
     engine: khz_ask::Engine,
     server: ForeignServer,
     mark: String,
 }
 
-/// The engine of the plan, if it names one. It is not asked yet: it may start later than khz.
+/// The engine of the plan, if it names one. This does not ask it yet: it may start later than khz.
 pub fn open(plan: &Plan) -> Result<Option<Arc<dyn khz_http::Engine>>, Failure> {
     let Some(server) = plan.engine.clone() else { return Ok(None) };
     let failed = |problem: String| Failure::usage(format!("engine: {problem}"));
@@ -28,7 +28,7 @@ pub fn open(plan: &Plan) -> Result<Option<Arc<dyn khz_http::Engine>>, Failure> {
 /// What no other khz has.
 fn mark() -> String {
     let mut bytes = [0; 8];
-    // Where there is no chance, this machine has one process of this number.
+    // Without random bytes, the process number is still unique on this machine.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     format!("{:x}p{}", u64::from_le_bytes(bytes), std::process::id())
 }
@@ -43,7 +43,7 @@ impl khz_http::Engine for OtherEngine {
     }
 
     fn ask(&self, question: &Question) -> Result<Box<dyn EngineAnswer>, EngineError> {
-        // Read each time: a secret may be changed while khz runs.
+        // The secret is read each time, since it may change while khz runs.
         let authorization = self.server.login.authorization().map_err(EngineError::Unusable)?;
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
         let headers: Vec<_> =

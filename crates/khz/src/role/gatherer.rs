@@ -14,7 +14,7 @@ use crate::config::{Plan, places};
 use crate::role::apart;
 use crate::show::outcome::{Failure, sentence};
 
-/// A command that reads for itself keeps no history: this holds the rows between two polls.
+/// A command that reads for itself keeps no history. This ring holds the rows between two polls.
 const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
 /// A recording is written from this ring, and a disk may be slow for a while.
 const RECORDER_RING: RingSize = RingSize::Bytes(ByteSize(16 << 20));
@@ -37,14 +37,14 @@ pub fn metrics() -> Vec<Arc<Metric>> {
     khz_gather::catalogue().into_iter().chain(doors.map(|(metric, _)| Arc::new(metric))).collect()
 }
 
-/// Counts of which there is one each.
+/// Turns counts that exist once each into series.
 pub fn single(
     counts: impl IntoIterator<Item = (Metric, Arc<AtomicU64>)>,
 ) -> impl Iterator<Item = (Series, Arc<AtomicU64>)> {
     counts.into_iter().map(|(metric, count)| (Series { metric: Arc::new(metric), instance: None }, count))
 }
 
-/// Starts the gatherer. Its own numbers include `counts`, and what jobs publish at `jobs`.
+/// Starts the gatherer. Its own numbers include `counts`, and the numbers that jobs publish at `jobs`.
 pub fn start(
     plan: &Plan,
     counts: Vec<(Series, Arc<AtomicU64>)>,
@@ -56,7 +56,7 @@ pub fn start(
         .map_err(|error| Failure::usage(sentence(&error)))
 }
 
-/// A gatherer for a command that reads once: it begins when each text is there, or is known to be stuck.
+/// Starts a gatherer for a command that reads once. It begins when each text has come, or is known to be stuck.
 pub fn start_patient_reader(plan: &Plan) -> Result<Agent, Failure> {
     apart::or_here(&plan.root)?;
     let plan = alone(plan, READER_RING);
@@ -84,7 +84,7 @@ fn alone(plan: &Plan, ring: RingSize) -> Plan {
     Plan { ring, ring_dir: RingDir::Nowhere, placement: Placement::default(), ..plan.clone() }
 }
 
-/// What the plan means to the gatherer.
+/// The plan, as the gatherer needs it.
 pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
     khz_gather::Plan {
         root: plan.root.clone(),
@@ -120,8 +120,7 @@ pub fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
     plan.sources.known.iter().filter_map(planned).collect()
 }
 
-/// The rate of a source while nobody reads: its own, or that of the local lane, but not faster than the kernel updates
-/// it.
+/// The rate of a source while nobody reads: its own, or that of the local lane, but not faster than the kernel updates the file.
 pub fn rate_of(plan: &Plan, source: &SourcePlan) -> Rate {
     let refresh = source.file.refresh_for(&[Pattern::everything()]);
     let useful =

@@ -16,7 +16,7 @@ use crate::role::local_socket;
 /// Its name in the run directory.
 pub const PUBLISH_SOCKET: &str = "publish.sock";
 
-/// The mode of the socket. The table of roles says who may publish; the gatherer limits how much.
+/// The mode of the socket. The table of roles says who may publish. The gatherer limits how much.
 fn mode() -> u32 {
     let others = standing(Door::Publish, Way::LocalOther, None).may_publish();
     if others { 0o666 } else { 0o600 }

@@ -9,7 +9,7 @@ use khz_door::LocalSocket;
 use crate::config::{Plan, places};
 use crate::show::outcome::sentence;
 
-/// Every user may look for a socket in it; the role of a user decides what the socket allows.
+/// Every user may look for a socket in this folder. The socket grants rights by the user's role.
 const RUN_DIR_MODE: u32 = 0o755;
 
 /// Our own local socket. Without one, readers use TCP; the reason is only logged.

@@ -24,7 +24,7 @@ use crate::show::outcome::{Failure, sentence};
 
 /// The folder of the cursors, below the store's.
 const FOLDER: &str = "remote";
-/// How the names begin that jobs give.
+/// The prefix of the names that jobs give.
 const JOBS: &str = "job.";
 
 /// The threads that send. They end with this.
@@ -41,8 +41,7 @@ impl RemoteWriters {
         RemoteWriters { is_over: Arc::default(), threads: Vec::new(), receivers }
     }
 
-    /// Begins to send rows of the store in this folder. Cursors that are in use are errors, and so are files of secrets that
-    /// cannot be read.
+    /// Begins to send rows of the store in this folder. Returns an error if cursors are in use, or files of secrets are unreadable.
     /// `has_moved` says whether a node has gone to another hub.
     pub fn start(
         &mut self,
@@ -85,7 +84,7 @@ impl RemoteWriters {
     }
 }
 
-/// The patterns that select none of these metrics, and none that a job or a rule may have made.
+/// The patterns that match none of these metrics, and no metric that a job or a rule may create.
 fn unknown<'a>(patterns: &'a [Pattern], metrics: &[Arc<Metric>]) -> Vec<&'a Pattern> {
     let may_be_made = |pattern: &Pattern| {
         let text = pattern.to_string();
@@ -106,8 +105,8 @@ impl Drop for RemoteWriters {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         self.threads.iter().map(JoinHandle::thread).for_each(Thread::unpark);
-        // A request that is on its way may take as long as its timeout: nobody waits for it. What was not acknowledged is
-        // sent after the next start.
+        // A running request may take as long as its timeout, so nothing waits for it. Samples that were not acknowledged are sent
+        // after the next start.
     }
 }
 
@@ -144,7 +143,7 @@ impl World for Daemon {
 
     fn chance(&self) -> f64 {
         let mut bytes = [0; 4];
-        // Without chance, pauses are only less spread.
+        // Without random bytes, the pauses are only less spread.
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
         f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
     }

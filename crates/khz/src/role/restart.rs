@@ -1,5 +1,5 @@
-//! What follows when the gatherer panicked, or when somebody has removed, cut short or overwritten its rings. For lost rings the
-//! program starts again in the same process; rings, link and hub treat that as a restart.
+//! What follows if the gatherer panicked, or if somebody has removed, truncated or overwritten its rings. For lost rings, the
+//! program restarts in the same process. Rings, link and hub treat that as a restart.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn again(why: &str) -> Outcome {
     if let Some(name) = words.next() {
         again.arg0(name);
     }
-    // It comes back only where that failed.
+    // `exec` returns only if it failed.
     let error = again.args(words).exec();
     Err(Failure::work(format!("{why}, and the program cannot start itself again: {error}")))
 }

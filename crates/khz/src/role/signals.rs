@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::Poll;
 
 use rustix::process::{Signal, getpgrp};
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
@@ -75,7 +76,7 @@ pub fn count_signals(most: u32, then: impl Fn(Signal) + Send + 'static) -> Resul
 /// What a signal means for a program that fills a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalSignal {
-    /// It has to end: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2.
+    /// It has to end: SIGINT, SIGTERM, SIGHUP, and all others that end a program and may be caught.
     End,
     /// It has to give the terminal back and stop: SIGTSTP.
     Stop,
@@ -83,31 +84,48 @@ pub enum TerminalSignal {
     Continue,
 }
 
+/// Signals that end a program which does not catch them. Those of its own faults are left as they are, and SIGBUS has a handler
+/// (`ring/guard.rs`).
+const ENDING: [Signal; 17] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::XCPU,
+    Signal::XFSZ,
+    Signal::IO,
+    Signal::POWER,
+    Signal::STKFLT,
+    Signal::SYS,
+    Signal::TRAP,
+    Signal::ABORT,
+];
+
 /// Calls `then` at each signal. The second one that ends the program ends it at once.
 pub fn on_terminal_signals(then: impl Fn(TerminalSignal) + Send + 'static) -> Result<(), Failure> {
     let runtime = runtime()?;
-    let numbered = |number: Signal| signal(SignalKind::from_raw(number.as_raw()));
     std::thread::spawn(move || {
         runtime.block_on(async {
-            let ends = (numbered(Signal::INT), numbered(Signal::TERM), numbered(Signal::HUP));
-            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = ends else { return };
-            let others = (numbered(Signal::QUIT), numbered(Signal::USR1), numbered(Signal::USR2));
-            let (Ok(mut quit), Ok(mut user1), Ok(mut user2)) = others else { return };
-            let (Ok(mut stop), Ok(mut go_on)) = (numbered(Signal::TSTP), numbered(Signal::CONT)) else {
-                return;
+            let meanings = ENDING.iter().map(|number| (*number, TerminalSignal::End));
+            let others = [(Signal::TSTP, TerminalSignal::Stop), (Signal::CONT, TerminalSignal::Continue)];
+            let listener = |(number, meaning): (Signal, TerminalSignal)| {
+                Some((signal(SignalKind::from_raw(number.as_raw())).ok()?, meaning))
             };
+            let mut listeners: Vec<_> = meanings.chain(others).filter_map(listener).collect();
             let mut ends = 0;
             loop {
-                let signal = tokio::select! {
-                    _ = interrupt.recv() => TerminalSignal::End,
-                    _ = terminate.recv() => TerminalSignal::End,
-                    _ = hangup.recv() => TerminalSignal::End,
-                    _ = quit.recv() => TerminalSignal::End,
-                    _ = user1.recv() => TerminalSignal::End,
-                    _ = user2.recv() => TerminalSignal::End,
-                    _ = stop.recv() => TerminalSignal::Stop,
-                    _ = go_on.recv() => TerminalSignal::Continue,
-                };
+                let signal = std::future::poll_fn(|context| {
+                    let came = listeners.iter_mut().find_map(|(listener, meaning)| {
+                        listener.poll_recv(context).is_ready().then_some(*meaning)
+                    });
+                    came.map_or(Poll::Pending, Poll::Ready)
+                })
+                .await;
                 ends += u32::from(signal == TerminalSignal::End);
                 if ends > 1 {
                     std::process::exit(1);

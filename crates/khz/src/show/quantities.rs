@@ -49,12 +49,14 @@ pub fn of_count(count: u64) -> String {
     format!("{:.places$}{sign}", count / step)
 }
 
+/// Units of time, in seconds.
+const TIME_STEPS: [(f64, &str); 7] =
+    [(86_400.0, "d"), (3_600.0, "h"), (60.0, "m"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+
 /// A span of seconds in its largest unit: `850ns`, `-12us`, `1.2ms`, `12s`, `3h`, `5d`.
 pub fn of_span(seconds: f64) -> String {
-    const STEPS: [(f64, &str); 7] =
-        [(86_400.0, "d"), (3_600.0, "h"), (60.0, "m"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
     let size = seconds.abs();
-    let Some((step, unit)) = STEPS.into_iter().find(|(step, _)| size >= *step) else {
+    let Some((step, unit)) = TIME_STEPS.into_iter().find(|(step, _)| size >= *step) else {
         return "0s".to_owned();
     };
     let places = if step <= 1.0 && size / step < 9.95 && unit != "ns" { 1 } else { 0 };
@@ -72,6 +74,23 @@ pub fn of_whole_span(seconds: f64) -> String {
         }
         _ => of_span(seconds),
     }
+}
+
+/// A difference of two clocks in its largest unit, rounded: `-12us`, `1.5h`, and `2h` for a second less than that.
+pub fn of_difference(seconds: f64) -> String {
+    let size = seconds.abs();
+    let rounded = |step: f64| match size / step {
+        small if small < 9.95 => (10.0 * small).round() / 10.0,
+        large => large.round(),
+    };
+    let Some((step, unit)) = TIME_STEPS.into_iter().find(|(step, _)| rounded(*step) >= 1.0) else {
+        return "0s".to_owned();
+    };
+    let number = match rounded(step) {
+        small if step <= 1.0 && small < 10.0 && unit != "ns" => format!("{small:.1}"),
+        other => other.to_string(),
+    };
+    format!("{}{number}{unit}", if seconds < 0.0 { "-" } else { "" })
 }
 
 /// Seconds from a time until now. The time is in seconds since 1970, as text; one that cannot be read is long ago.
@@ -208,6 +227,23 @@ mod tests {
             (850e-9, "850ns"),
         ] {
             assert_eq!(of_span(seconds), expected);
+        }
+        for (seconds, expected) in [
+            (0.0, "0s"),
+            (-12.345e-6, "-12us"),
+            (-1.84e-3, "-1.8ms"),
+            (12.6, "13s"),
+            (5_400.0, "1.5h"),
+            (7_199.999_8, "2h"),
+            (-3_598.0, "-1h"),
+            (-7_200.4, "-2h"),
+            (59.97, "1m"),
+            (85_000.0, "1d"),
+            (82_000.0, "23h"),
+            (266_400.0, "3.1d"),
+            (850e-9, "850ns"),
+        ] {
+            assert_eq!(of_difference(seconds), expected);
         }
     }
 

@@ -37,12 +37,23 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("khz rules show /etc/khz/rules", "needs rule files of the site"),
     ("khz rules show disk.yml --json", "needs rule files of the site"),
     ("khz simulate --nodes 8 --rate 1 --faults faults.toml", "needs a file of faults"),
+    ("khz freeze 'node*'", "its exit code says how long the nodes have run"),
+    (
+        "khz freeze node[1-8] --before 1m --because 'the job hangs' --wait",
+        "its exit code says how long the nodes have run",
+    ),
+    ("khz plot hang.khzt -m cpu.all.system -o hang.svg", "needs the recording of a freeze"),
+    ("khz export hang.khzt --match 'node[1-4]:load.*' > load.csv", "needs the recording of a freeze"),
 ];
 
 /// The example, and the exit code that it ends with here.
 pub const WITH_CODE: &[(&str, i32)] = &[
     // No action has run.
     ("khz actions output 7", 1),
+    // Nothing was frozen.
+    ("khz blackbox show 7", 1),
+    ("khz blackbox export 7 -o hang.khzt", 1),
+    ("khz blackbox rm 7", 1),
     // The configuration here has no actions.
     ("khz health --on-unhealthy out", 2),
     // The hub of the examples has no rules.
@@ -53,6 +64,9 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz alerts show NodeDown", 1),
     ("khz alerts show NodeDown node7", 1),
     ("khz alerts show NodeDown node7 --json", 1),
+    // Slurm has not started it.
+    ("khz job start", 2),
+    ("khz job end", 2),
     // The configuration here names nobody to tell.
     ("khz notify test", 2),
     ("khz notify test email", 2),

@@ -73,6 +73,7 @@ begin khz hub --listen 127.0.0.1:8080 --link-listen 127.0.0.1:7081 --text-listen
 until_it khz get node1:mem.free example:mem.free
 until_it khz get node7:mem.free --server http://127.0.0.1:8080
 until_it test -d /dev/shm/khz/node7
+for job in 4711 4712; do khz job start $job --nodes 'node[1-8]' --user ann --name solve; done
 cp -r /dev/shm/khz /srv/rings
 khz record 'node[1-9]:*' --hub 127.0.0.1:7071 --for 10s -o run.khzt > /lab/place/record.log 2>&1
 cp run.khzt run.0001.khzt

@@ -38,7 +38,7 @@ pub fn found_at(running: &Running, path: &str) -> Option<String> {
     }
 }
 
-fn answer_at(running: &Running, path: &str) -> (String, String) {
+pub fn answer_at(running: &Running, path: &str) -> (String, String) {
     let address = running.url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();

@@ -550,7 +550,9 @@ fn a_state_directory_that_somebody_removes_is_there_again_and_a_killed_hub_repea
     let files = |folder: &std::path::Path| -> Vec<String> {
         let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| name.ends_with(".jsonl")).collect();
+        // The list of jobs is written again with its next change, since it is looked at then.
+        let is_meant = |name: &String| name.ends_with(".jsonl") && name != "jobs.jsonl";
+        let mut names: Vec<String> = names.filter(is_meant).collect();
         names.sort();
         names
     };

@@ -53,6 +53,11 @@ struct Cluster {
 impl Cluster {
     /// Starts it; the error says what this machine lacks.
     fn start() -> Result<Self, String> {
+        Cluster::start_with("khz-slurm", |_| String::new())
+    }
+
+    /// The same with more lines of its configuration; `more` gets its folder.
+    fn start_with(name: &str, more: impl Fn(&Path) -> String) -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "scontrol", "sbatch", "unshare"] {
             let place = |folder: &&str| Path::new(folder).join(program).exists();
             if !["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(place) {
@@ -67,7 +72,7 @@ impl Cluster {
             return Err("Slurm is started by root, in a namespace of its own".to_owned());
         }
         // A socket's path is short.
-        let place = std::env::temp_dir().join(format!("khz-slurm-{}", std::process::id()));
+        let place = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&place);
         for folder in ["munge", "state", "spool-n1", "spool-n2", "spool-n3"] {
             std::fs::create_dir_all(place.join(folder)).unwrap();
@@ -79,7 +84,7 @@ impl Cluster {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
             std::fs::set_permissions(place.join(path), mode).unwrap();
         }
-        std::fs::write(place.join("slurm.conf"), conf(&place)).unwrap();
+        std::fs::write(place.join("slurm.conf"), conf(&place) + &more(&place)).unwrap();
         let log = std::fs::File::create(place.join("log")).unwrap();
         let child = Command::new("unshare")
             .args(apart)
@@ -250,4 +255,89 @@ fn an_alert_drains_a_node_of_a_real_slurm_and_requeues_its_jobs_but_not_too_many
     assert!(listed.contains("drain (dry run)") && listed.contains("requeue"), "{listed}");
     let alerts = out(&hub.beside(&["alerts"]).output().unwrap());
     assert!(alerts.contains("again: nothing: no job runs on n3"), "{alerts}");
+}
+
+/// A script that Slurm runs, which tells the hub of this run directory.
+fn script(folder: &Path, name: &str, run: &Path, word: &str) -> PathBuf {
+    let (path, khz) = (folder.join(name), env!("CARGO_BIN_EXE_khz"));
+    let text = format!(
+        "#!/bin/sh\nexport KHZ_RUN_DIR={} KHZ_STATE_DIR=none\n{khz} job {word} 2>>{}/said\n",
+        run.display(),
+        folder.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+fn jobs_of(hub: &Running) -> Vec<serde_json::Value> {
+    let listed = out(&hub.beside(&["job", "list", "--json"]).output().unwrap());
+    listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A Slurm whose `scripts` tell a hub, and the jobs that the hub then has: one of two nodes that exits with 3, and one that is cancelled.
+fn told_by(name: &str, scripts: [(&str, &str); 2]) -> Option<Vec<serde_json::Value>> {
+    let place = Place::new(name);
+    let (run, link) = (place.0.join("run"), free_port());
+    let mut command = khz(&["hub", "--listen", "127.0.0.1:0", "--link-listen", &link, "--node", "hub"]);
+    command.env("KHZ_RUN_DIR", &run);
+    let hub = Running::of(command);
+    let cluster = Cluster::start_with(name, |folder| {
+        let line = |(key, word): (&str, &str)| {
+            format!("{key}={}\n", script(folder, &format!("{key}.sh"), &run, word).display())
+        };
+        scripts.map(line).concat()
+    });
+    let cluster = match cluster {
+        Ok(cluster) => cluster,
+        Err(lacking) => {
+            khz_skip::skip(lacking);
+            return None;
+        }
+    };
+    let said = || std::fs::read_to_string(cluster.place.join("said")).unwrap_or_default();
+    let submit = |words: &[&str]| {
+        let all = [&["--output=/dev/null", "--parsable"], words].concat();
+        let submitted = cluster.ask("sbatch", &all);
+        assert_eq!(code(&submitted), 0, "{}", err(&submitted));
+        out(&submitted).trim().to_owned()
+    };
+    let first = submit(&["-N2", "--array=7", "--job-name=solve", "--wrap=exit 3"]);
+    until(PATIENCE, &format!("the first job has ended: {}", said()), || {
+        jobs_of(&hub).iter().any(|job| job["id"] == *first && !job["end"].is_null())
+    });
+    let second = submit(&["-N1", "--job-name=wait", "--wrap=sleep 600"]);
+    until(PATIENCE, "the second job runs", || {
+        jobs_of(&hub).iter().any(|job| job["id"] == *second && job["end"].is_null())
+    });
+    assert_eq!(code(&cluster.ask("scancel", &[&second])), 0);
+    until(PATIENCE, "the second job has ended", || {
+        jobs_of(&hub).iter().any(|job| job["id"] == *second && !job["end"].is_null())
+    });
+    let nodes = ["n1", "n2", "n3"].map(|node| cluster.node(node));
+    assert!(nodes.iter().all(|state| !state.contains("drain")), "no script has failed: {nodes:?}");
+    let mut jobs = jobs_of(&hub);
+    jobs.sort_by_key(|job| job["run"].as_u64());
+    Some(jobs)
+}
+
+#[test]
+fn the_scripts_of_slurmctld_tell_a_hub_of_jobs_with_their_nodes_users_and_ends() {
+    let scripts = [("PrologSlurmctld", "start"), ("EpilogSlurmctld", "end")];
+    let Some(jobs) = told_by("khz-ctld-jobs", scripts) else { return };
+    let text = |job: &serde_json::Value, key: &str| job[key].as_str().unwrap_or("-").to_owned();
+    let first = &jobs[0];
+    // n1 has the larger weight.
+    assert_eq!((text(first, "name"), text(first, "nodes")), ("solve".into(), "n[2-3]".into()), "{jobs:?}");
+    assert_eq!(text(first, "alias"), format!("{}_7", text(first, "id")), "{jobs:?}");
+    assert_eq!((text(first, "user"), text(first, "outcome")), ("root".into(), "exit 3".into()), "{jobs:?}");
+    assert_eq!(jobs.len(), 2, "{jobs:?}");
+    // What comes of one that was cancelled depends on how far it was.
+    assert_eq!(text(&jobs[1], "name"), "wait", "{jobs:?}");
+}
+
+#[test]
+fn the_scripts_of_the_nodes_tell_a_hub_of_one_job_together() {
+    let Some(jobs) = told_by("khz-node-jobs", [("Prolog", "start"), ("Epilog", "end")]) else { return };
+    assert_eq!((jobs.len(), jobs[0]["nodes"].as_str()), (2, Some("n[2-3]")), "{jobs:?}");
 }

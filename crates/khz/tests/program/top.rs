@@ -241,6 +241,20 @@ fn a_recording_is_stepped_through() {
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads/compile-100hz.khzt");
     let printed = run(&["top", recording, "--once"]);
     assert!(code(&printed) == 0 && out(&printed).contains("recording"), "{}{}", out(&printed), err(&printed));
+    for (at, sentence) in [("2001-01-01", "this is the beginning"), ("2040-01-01", "this is the end")] {
+        let printed = run(&["top", recording, "--once", "--at", at]);
+        assert_eq!(code(&printed), 0, "{}", err(&printed));
+        assert!(out(&printed).contains(sentence) && out(&printed).contains("CPU"), "{}", out(&printed));
+    }
+    // A minute of rows at 100 Hz is more than is kept: those nearest to the moment are.
+    let printed = out(&run(&["top", recording, "--once", "--at", "2026-11-21 10:55:45Z"]));
+    assert!(printed.contains(" 10:55:45.00") || printed.contains(" 10:55:44.99"), "{printed}");
+    let other = run(&["top", recording, "other[1-2]", "--once"]);
+    let said = err(&other);
+    assert!(code(&other) == 1 && said.contains("no node of the recording is called other[1-2]"), "{said}");
+    let node = said.rsplit("it has ").next().unwrap_or_default().trim();
+    let printed = run(&["top", recording, node, "--once"]);
+    assert!(code(&printed) == 0 && out(&printed).starts_with(node), "{}{}", out(&printed), err(&printed));
     let Some(tmux) = top((100, 30), &[], &[recording]) else { return };
     let first = tmux.shows(&["recording", "CPU"]);
     let clock = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
@@ -250,6 +264,58 @@ fn a_recording_is_stepped_through() {
     until(Duration::from_secs(60), "the first row is shown again", || clock(&tmux.screen()) == clock(&first));
     tmux.keys(&["q"]);
     assert_eq!(tmux.ended(), "0");
+}
+
+/// Of two nodes one is killed, and a third one comes.
+#[test]
+fn a_list_of_the_past_knows_from_the_store_who_was_down_and_who_did_not_exist() {
+    let place = Folder(std::env::temp_dir().join(format!("khz-top-store-{}", std::process::id())));
+    let (store, link) = (place.0.join("store").display().to_string(), free_port());
+    let start = |words: &[&str]| {
+        let mut command = khz(words);
+        command.env("KHZ_RUN_DIR", place.0.join("run"));
+        Running::of(command)
+    };
+    let words =
+        ["hub", "--listen", "127.0.0.1:0", "--link-listen", &link, "--node", "hub", "--store", &store];
+    let hub = start(&words);
+    let agent =
+        |node: &str| start(&["agent", "--node", node, "--hub", &link, "--sources", "stat,loadavg,meminfo"]);
+    let picture = |nodes: &[&str], at: &str| {
+        let words = ["--server", &hub.url, "--once", "--size", "100x20", "--at", at];
+        out(&run(&[&["top"][..], nodes, &words].concat()))
+    };
+    let has = |at: &str, wanted: &[&str]| {
+        let picture = picture(&[], at);
+        wanted.iter().all(|part| picture.contains(part))
+    };
+    let patience = Duration::from_secs(120);
+    let (_n1, n2) = (agent("n1"), agent("n2"));
+    until(patience, "both nodes have rows", || has("-1s", &["2 nodes, 0 not up", "n1", "n2"]));
+    n2.end("KILL");
+    until(patience, "n2 is down", || has("-1s", &["2 nodes, 1 not up", "down"]));
+    let between = khz_model::calendar::Civil::of(now()).to_string() + "Z";
+    let _n3 = agent("n3");
+    until(patience, "n3 has rows", || has("-1s", &["3 nodes, 1 not up"]));
+    let (list, down) = (picture(&[], &between), picture(&["n2"], &between));
+    assert!(list.contains("2 nodes, 1 not up") && !list.contains("n3"), "{list}");
+    assert!(down.starts_with("n2 down") && !down.contains("rows come when"), "{down}");
+    let Some(tmux) = top((100, 20), &[], &["n2", "--server", &hub.url, "--at", &between]) else { return };
+    tmux.shows(&["n2 down", "PAST", "b f step"]);
+    std::thread::sleep(Duration::from_secs(2));
+    let screen = tmux.screen();
+    assert!(screen.contains("b f step") && !screen.contains("rows come when"), "{screen}");
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended(), "0");
+}
+
+/// A directory that is removed after the test.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A made-up cluster of twenty nodes.

@@ -44,7 +44,7 @@ pub enum Ending {
     /// The gather thread has panicked; its output says why.
     Panicked,
     /// It still runs, but somebody has cut short, removed or overwritten the file of a ring: nobody can read
-    /// these rows after its end. Another agent makes new rings.
+    /// these rows after the agent has ended. A new agent makes new rings.
     RingsLost,
 }
 
@@ -201,7 +201,7 @@ fn open_sources(plan: &Plan, survey: &Arc<Survey>) -> Result<Vec<Source>, Gather
         source.gather(now, &mut room);
         sources.push(source);
     }
-    // The distribution describes itself where there is no /proc, too. That is not enough for who wants numbers.
+    // The distribution describes itself even without /proc. That is not enough for a caller that wants numbers.
     let wants_numbers = sources.iter().any(|source| !source.is_description());
     let counts = |source: &Source| source.counts.bytes > 0 && !(wants_numbers && source.is_description());
     // What has not answered yet may have numbers.
@@ -268,7 +268,8 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
         |source: &Source| !source.is_own() && !source.is_description() && !source.is_only_base();
     let is_local = |i: usize| own_rate(i).is_none() && has_local_rate(&sources[i]);
     let local = members(&|i| is_local(i).then(|| natural(&sources[i])));
-    // What jobs publish goes along with kernel files; alone, it is no reason to wake up ten times a second.
+    // Numbers of jobs are published along with kernel files. Alone, they are no reason to wake up ten times
+    // a second.
     let has_files =
         local.iter().zip(sources).any(|(member, source)| member.is_some() && source.kernel_file().is_some());
     if has_files {

@@ -1,8 +1,8 @@
-//! Gathering in the thread that asks, for values that a reader wants now; the merge window (`--window`). It has its own
-//! copy of the plan's kernel files; each is opened when it is first requested, and read by the requesting thread. So a
-//! request wakes no other thread: two thread switches cost more than reading the files. All requesters share one gather.
-//! What is surveyed (`survey.rs`) is not surveyed again: a requester gets the latest survey, whose file systems could block it.
-//! The gather thread is not involved.
+//! Gathering in the requesting thread, for values that a reader wants now; the merge window (`--window`). It has its own copy
+//! of the plan's kernel files; each is opened when it is first requested, and read by the requesting thread. So a request wakes
+//! no other thread: two thread switches cost more than reading the files. All requesters share one gather. A request starts no
+//! survey (`survey.rs`), since file systems could block it: the requester gets the latest survey. The gather thread is not
+//! involved.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -129,8 +129,8 @@ impl Toll {
 }
 
 /// The time that may be used for gathering. It fills as time passes. A request takes out the period of the
-/// fastest rate, or, if that is longer, the time that its gathers must be apart to cost no more than their
-/// share of a core.
+/// fastest rate. If that is too short for the gathers' share of a core, it takes out the time that they
+/// must be apart.
 #[derive(Debug)]
 struct Allowance {
     period: Nanos,

@@ -11,9 +11,29 @@ const WEIGHT: u64 = 16;
 const OUTLIER: u64 = 4;
 
 /// A source is not held back before this many gathers. The first gather opens the file and finds the layout,
-/// the next ones find cold caches, and a busy machine may interrupt any of them; so only the shortest counts.
-/// Their cost is bounded by their number.
+/// the next ones find cold caches, and a busy machine may interrupt any gather. So only the shortest one
+/// counts. The small number of these gathers bounds their cost.
 const FIRST: u8 = 8;
+
+/// What holds for how often a source is gathered, beside its rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GatherLimits {
+    /// The share of one core that it may cost.
+    pub share: f64,
+    /// The shortest time between two gathers at the present cost; `None`: there was no gather so
+    /// far.
+    pub period_min: Option<Nanos>,
+}
+
+/// The time between two gathers of this cost that a share of a core allows.
+pub(crate) fn apart(cost: Nanos, share: f64) -> Nanos {
+    Nanos((cost.0 as f64 / share) as u64)
+}
+
+/// A share of a core in percent, as exactly as budgets are kept.
+pub fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
+}
 
 /// The cost of one source.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
-//! What the handlers of all channels of a node may hold, mostly windows: one part for readers, one for the hub itself. It also knows
-//! whether there may be room again for channels that were refused.
+//! The memory for the handlers of all channels of a node, mostly for windows: one part for readers, one for the hub itself. It also
+//! knows whether refused channels may have room now.
 
 use khz_model::{Budget, ByteSize};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl ChannelMemory {
         }
     }
 
-    /// The lane of a channel has lost its last reader: what it holds is for others who need it.
+    /// The lane of a channel has lost its last reader: its memory may be used for other channels.
     pub fn was_left(&mut self) {
         self.has_room = true;
     }

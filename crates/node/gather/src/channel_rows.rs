@@ -1,5 +1,5 @@
-//! A channel's handler over series that are given, outside an agent: rows of readings in, rows of the channel out. Simulated
-//! nodes execute channels with it as agents do. It gathers nothing, and knows neither lanes nor rings.
+//! A channel's handler outside an agent, over given series: it takes rows of readings, and returns rows of the channel. With
+//! it, simulated nodes execute channels as agents do. It gathers nothing, and knows neither lanes nor rings.
 
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ pub struct ChannelRows {
 }
 
 impl ChannelRows {
-    /// Binds a channel to those of these series that it needs, of which a row comes each period. Its windows count for the
-    /// budget.
+    /// Binds a channel to the series that it needs, with one row per period. Its windows count for the budget.
     ///
     /// # Errors
     /// Returns why a node cannot execute it.
@@ -52,7 +51,7 @@ impl ChannelRows {
         self.handled.slower()
     }
 
-    /// Somebody begins to read the rows, who may know nothing of those before.
+    /// A reader begins that may not know the earlier rows.
     pub fn read_again(&mut self) {
         self.handled.read_again();
     }

@@ -10,7 +10,7 @@ pub(crate) const LOOK_EVERY: Nanos = Nanos::SECOND;
 const SLOWDOWN_MAX: u64 = 1_024;
 
 /// If the sources alone would take this many times the ceiling, the thread slows down at once, without a measurement.
-/// Less than that proves nothing: times of sources are wall-clock times, which include other programs' work.
+/// A smaller excess proves nothing: times of sources are wall-clock times, which include other programs' work.
 const SURELY_ABOVE: f64 = 1.5;
 
 /// Below this part of the ceiling the thread runs faster again: even twice the cost is then below the

@@ -1,4 +1,5 @@
-//! A channel of other nodes: this one executes nothing for it, and its reader waits for rows that cannot come from here.
+//! A channel of other nodes: this node executes nothing for it, and its reader waits for rows that cannot come from
+//! here.
 
 use khz_model::{Bell, Delivery, Rate, Subscription};
 

@@ -13,6 +13,7 @@ use khz_model::{Nanos, Pattern, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asked::{Asked, Toll};
+use crate::budget::percent;
 use crate::channel_memory::ChannelMemory;
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY, Pace};
@@ -33,15 +34,15 @@ use crate::survey::Surveys;
 
 pub use readers_lanes::{CHANNEL_LINGER, CHANNELS_MAX, LANES_MAX, LINGER, LINGERING_MAX};
 
-/// Before the rows of more lanes than this, what they need is touched: the processor waits for the memory of many lanes at once
-/// rather than for that of one after the other.
+/// If more lanes than this are due, we touch the data for their rows first. Then the processor waits for the memory of many
+/// lanes at once, and not for one lane after the other.
 const TOUCHED_FROM: u32 = 4;
 
 /// The CPU ceiling slows only lanes faster than this; slowing others saves too little.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
-/// The thread's one message to its owner: replace this agent by another one. Somebody has cut short, removed or
-/// overwritten the file of a ring, and nobody can read its rows.
+/// The thread's one message to its owner: start a new agent instead of this one. Somebody has cut short,
+/// removed or overwritten the file of a ring, and nobody can read its rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingsLost;
 
@@ -139,7 +140,7 @@ impl Gatherer {
 
     /// Runs until a request to stop.
     pub fn run(mut self) {
-        // Closes the inbox however the thread ends, even by a panic, so that nobody waits in vain.
+        // Closes the inbox however the thread ends, even by a panic, so that nobody waits for ever.
         let _closing = CloseAtEnd(self.inbox.clone());
         // By default the kernel may wake a sleeper up to 50 us late to save wake-ups; ticks need to be
         // punctual.
@@ -199,7 +200,7 @@ impl Gatherer {
         }
     }
 
-    /// The lanes that are due, and those of them that are late.
+    /// The lanes that are due, and which of these are late.
     fn due(&mut self, now: Stamp) -> (Places, Places) {
         let (mut due, mut late) = (0, 0);
         for (place, lane) in self.lanes.iter_mut().enumerate() {
@@ -345,8 +346,8 @@ impl Gatherer {
         self.share_memory();
     }
 
-    /// Renews the sources of which many slots belong to instances that are gone (`renewal.rs`): such a source begins
-    /// with new slots, its lanes begin a new generation, and a new snapshot takes the place of the present one.
+    /// Renews the sources with many slots of instances that are gone (`renewal.rs`). Such a source begins with new
+    /// slots, its lanes begin a new generation, and a new snapshot replaces the present one.
     fn give_slots_back(&mut self, now: Nanos) {
         let renewed = self.renewal.look(now, &mut self.sources);
         if renewed.is_empty() {
@@ -360,8 +361,8 @@ impl Gatherer {
         self.share_memory();
     }
 
-    /// Notices files that somebody cut short or removed. It makes a new snapshot at once. A new ring needs
-    /// another agent, because the readers of this agent hold on to the old one.
+    /// Notices files that somebody cut short or removed. A new snapshot is made at once. A new ring needs
+    /// a new agent, because the readers of this agent still hold the old ring.
     fn tell_of_files(&mut self) {
         if let Some(problem) = self.page.as_ref().and_then(Page::problem) {
             tracing::warn!("the snapshot in shared memory is lost: {problem}; khz makes a new one");
@@ -394,15 +395,15 @@ impl Gatherer {
                 continue;
             }
             source.held_back = held_back;
-            let percent = source.budget.share().unwrap_or(1.0) * 100.0;
+            let percent = percent(source.budget.share().unwrap_or(1.0));
             if held_back {
                 let every = period_min.0 / 1_000;
                 tracing::warn!(
-                    "{} costs more than its budget of {percent:.1} % of a core: it is gathered at most every {every} us",
+                    "{} costs more than its budget of {percent} % of a core: it is gathered at most every {every} us",
                     source.name()
                 );
             } else {
-                tracing::info!("{} is back within its budget of {percent:.1} % of a core", source.name());
+                tracing::info!("{} is back within its budget of {percent} % of a core", source.name());
             }
         }
     }
@@ -436,6 +437,13 @@ impl Gatherer {
             if !counts.was_there && !asked.was_there {
                 continue;
             }
+            let of_reading = budget.known_mean().map(|_| budget.period_min());
+            // The limits of a survey are for making it: reading its text costs almost nothing.
+            let (share, period_min) = match source.subject().and_then(|subject| self.surveys.limits(subject))
+            {
+                Some(limits) => (Some(limits.share), limits.period_min),
+                None => (budget.share(), of_reading),
+            };
             // Before its first gather, the size and cost of a source are not known.
             let known = |number: u64| (counts.gathers > 0).then_some(number);
             let numbers = [
@@ -446,8 +454,8 @@ impl Gatherer {
                 known(counts.bytes),
                 Some(counts.gather_time.0 + asked.gather_time.0),
                 known(counts.last_gather_time.0),
-                budget.share().map(|share| (share * 10_000.0) as u64),
-                budget.known_mean().map(|_| budget.period_min().0),
+                share.map(|share| (share * 1e6).round() as u64),
+                period_min.map(|period| period.0),
             ];
             own.source(i, numbers);
         }

@@ -1,5 +1,5 @@
-//! Metrics that are not in the catalogue, since programs give them their names: those that jobs publish, and those of files of numbers.
-//! All names of a source begin alike.
+//! Metrics that are not in the catalogue, because programs name them: the metrics that jobs publish, and those in files of numbers. All
+//! names of a source have the same prefix.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Given {
         Given { prefix, known }
     }
 
-    /// True if a pattern selects one of them, or may select one that comes later.
+    /// True if a pattern selects one of the metrics, or may select one that comes later.
     pub fn may_match(&self, patterns: &[Pattern]) -> bool {
         let is_of_it = |pattern: &Pattern| {
             let text = pattern.to_string();

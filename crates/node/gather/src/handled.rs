@@ -1,5 +1,5 @@
-//! The handler of a channel in its lane: it takes the readings of each row, and says whether the lane writes a row, and which
-//! slots with which values. It gathers nothing and writes nothing itself.
+//! The handler of a channel in its lane: it takes the readings of each row, and decides whether the lane writes a row, and
+//! which slots with which values. It gathers nothing and writes nothing itself.
 
 mod named;
 
@@ -77,7 +77,7 @@ pub(crate) fn refused(terms: &ChannelTerms, problem: impl ToString) -> QueryErro
 #[derive(Debug)]
 pub(crate) struct Unbound {
     error: QueryError,
-    /// There are too many of them: it might be bound to fewer.
+    /// There are too many series: it might be bound to fewer.
     are_too_many: bool,
 }
 
@@ -87,7 +87,7 @@ impl From<Unbound> for QueryError {
     }
 }
 
-/// There is no memory for what a handler holds.
+/// The error if there is no memory for a handler's data.
 fn full(channel: &Channel, wanted_by: WantedBy, needs: u64, budget: &Budget) -> QueryError {
     let limit = budget.limit();
     let whose = match wanted_by {
@@ -102,7 +102,7 @@ fn full(channel: &Channel, wanted_by: WantedBy, needs: u64, budget: &Budget) -> 
     QueryError::Channel { channel: channel.terms.name.clone(), problem, for_now }
 }
 
-/// A handler that is bound to a lane. What every row touches comes first (see `Lane`).
+/// A handler that is bound to a lane. The fields that every row touches come first (see `Lane`).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Handled {
@@ -116,7 +116,7 @@ pub(crate) struct Handled {
     patterns: Vec<Pattern>,
     node: NodeName,
     metric: Arc<Metric>,
-    /// Its share of what all channels wanted by the same may hold.
+    /// Its share of the memory for all channels that the same side wants.
     share: Share,
     wanted_by: WantedBy,
     /// The series of the lane's readings to which it is bound.
@@ -165,7 +165,7 @@ impl Handled {
         })
     }
 
-    /// Whether it is the handler of this channel, for series of these patterns.
+    /// True if it is the handler of this channel, for series of these patterns.
     pub fn is_of(&self, channel: &Channel, patterns: &[Pattern]) -> bool {
         self.channel.terms == channel.terms && self.patterns == patterns
     }
@@ -182,7 +182,8 @@ impl Handled {
         self.wanted_by
     }
 
-    /// The hub itself wants it, too: what it holds counts for the hub's part from now on, if there is room.
+    /// The hub itself wants the channel, too: its memory counts for the hub's part from now on, if there is
+    /// room.
     pub fn move_to_hub(&mut self, memory: &ChannelMemory) {
         if self.wanted_by == WantedBy::Readers
             && let Some(share) = memory.of(WantedBy::Hub).take(self.share.bytes())
@@ -201,8 +202,8 @@ impl Handled {
         self.readings.len()
     }
 
-    /// Binds it to more readings, or to others. What it remembers of the series that it knows already stays. Returns whether its
-    /// rows go on: whether the slots that they had mean what they meant.
+    /// Binds it to more readings, or to others. It keeps its memory of series that it already knows. Returns whether its rows
+    /// continue: whether the earlier slots keep their meanings.
     ///
     /// # Errors
     /// Returns why this node cannot execute it for these series; then it is as it was.
@@ -214,7 +215,7 @@ impl Handled {
                 are_too_many: matches!(error, PlanError::TooMuch { .. }),
                 error: refused(&self.channel.terms, error),
             })?;
-        // The hub makes alerts of these labels: it must have them as they are.
+        // The hub makes alerts from these labels, so it must get them unchanged.
         if let Some(labels) = bound.labels_of_rules().find(|labels| own_labels(labels).is_err()) {
             let problem = format!("a result has too many or too long labels: {labels}");
             return Err(Unbound { error: refused(&self.channel.terms, problem), are_too_many: false });
@@ -254,7 +255,7 @@ impl Handled {
         });
         std::mem::swap(&mut self.bound, &mut bound);
         self.bound.take_over(bound, slot);
-        // The buckets that are used come with what is taken over.
+        // The buckets in use are taken over with the rest.
         let slots = match slots {
             Slots::Computed(_) => {
                 Slots::of(&self.bound, &self.channel, &self.patterns, &readings, &self.metric)
@@ -266,8 +267,8 @@ impl Handled {
         Ok(goes_on)
     }
 
-    /// Binds it to these readings, or to as many of them as there is memory for, the first ones. Returns also why not to one more: a
-    /// channel that is too large for any node may lack only what others hold here.
+    /// Binds it to these readings, or to as many of the first ones as there is memory for. Also returns why no further reading fits:
+    /// a channel that is too large for any node, or memory that other channels hold here.
     ///
     /// # Errors
     /// It can be bound to none of those that it does not have, or a part of them would give something else than all.
@@ -453,7 +454,7 @@ impl Slots {
         Slots::Raw { shown, slot_of }
     }
 
-    /// Whether the slots of another row mean the same here.
+    /// True if the slots of another row mean the same here.
     fn begin_with(&self, other: &Slots, readings: &[Series], others: &[Series]) -> bool {
         match (self, other) {
             (Slots::Computed(now), Slots::Computed(before)) => now.starts_with(before),
@@ -468,8 +469,8 @@ impl Slots {
     }
 }
 
-/// The refresh that a channel needs from a source; `None` if it needs nothing of it. Names that programs give may come at any time:
-/// an expression waits for them.
+/// The refresh that a channel needs from a source; `None` if it needs nothing from it. Programs may add names at any time: an
+/// expression waits for them.
 pub(crate) fn refresh(
     source: &Source,
     channel: &Channel,

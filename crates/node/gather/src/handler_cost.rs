@@ -28,7 +28,7 @@ impl HandlerCost {
         }
     }
 
-    /// The counts of this channel: those of another lane of it, if there is one.
+    /// The counts of this channel: shared with another lane of the channel, if there is one.
     pub fn shared<'a>(
         channel: &ChannelName,
         mut others: impl Iterator<Item = &'a Arc<HandlerCost>>,

@@ -60,7 +60,7 @@ pub(crate) struct Inbox {
     closed: AtomicBool,
     /// How often there may have been room again for channels that were refused.
     channel_room: AtomicU64,
-    /// What the readers of this process hold.
+    /// The memory of the readers of this process.
     pub readers: Budget,
     /// Readers that were refused for want of memory.
     pub refused: AtomicU64,

@@ -70,7 +70,7 @@ pub(crate) enum Refusal {
     TooOld,
     /// It claims to have been measured in the future.
     TooNew,
-    /// It was measured before the value that is there.
+    /// It was measured before the value that we have.
     Overtaken,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Jobs {
     readings: Readings,
     /// When each slot last got a value.
     heard: Vec<Nanos>,
-    /// When the value of each slot was measured, in nanoseconds since boot: that clock is never set.
+    /// When the value of each slot was measured, in nanoseconds since boot: nobody sets that clock.
     measured: Vec<i64>,
     /// Bytes of all names with their instances and labels.
     names_bytes: usize,
@@ -274,7 +274,7 @@ impl Second {
     }
 }
 
-/// The bits of the value, if the line says nothing else than what its name is.
+/// The bits of the value, if the line declares nothing that differs from the metric of its name.
 fn fitting(publication: &Publication<'_>, metric: &Metric) -> Result<u64, Refusal> {
     if !publication.options.agree_with(metric) {
         return Err(Refusal::Mismatched);

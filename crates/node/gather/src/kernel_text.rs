@@ -44,7 +44,7 @@ pub(crate) struct KernelText {
 }
 
 impl KernelText {
-    /// The text of a file; of a survey, the text that a captured host has of it.
+    /// The text of a file; for a survey, its text as a captured host has it.
     pub fn new(root: &Path, file: &KernelFile) -> Self {
         let path = root.join(file.captured_path());
         KernelText { path, file: None, pieces: file.pieces, is_live: root == Path::new("/"), survey: None }
@@ -134,8 +134,8 @@ impl KernelText {
         }
     }
 
-    /// Reads the folder's files. One that this process may not read, that does not exist or is empty is left out. If
-    /// none is left, the error is the first that is not "no such file".
+    /// Reads the folder's files. It leaves out a file that this process may not read, that does not exist or that is
+    /// empty. If no file is left, it returns the first error that is not "no such file".
     #[cold]
     fn read_folder(&self, files: &[ValueFile], buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         let folder = open(&self.path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

@@ -36,11 +36,11 @@ pub(crate) use view::LaneView;
 /// Patterns of one lane; with more of them it has all series of its sources. Each is compared with each new slot.
 pub const LANE_PATTERNS_MAX: usize = 64;
 
-/// The lane's slot of a series that nobody wants of it.
+/// The lane's slot of a series that is not part of the lane.
 const NOT_IN: u32 = u32::MAX;
 
-/// A lane, as the gather thread has it. What every tick touches comes first, so that it lies in few cache lines: with a hundred
-/// lanes, a tick finds most of them in no cache.
+/// A lane, as the gather thread has it. The fields that every tick touches come first, so that they lie in few cache lines:
+/// with a hundred lanes, most of them are in no cache at a tick.
 #[repr(C)]
 pub(crate) struct Lane {
     pub ticks: Ticks,
@@ -52,7 +52,7 @@ pub(crate) struct Lane {
     slots_bound: usize,
     /// The lane's slots: source and slot in the source.
     slots: Vec<(u16, u32)>,
-    /// The handler knows what the lane's slots mean; of new ones it may know nothing.
+    /// The handler knows the meaning of the lane's slots; it may not know new slots.
     is_bound: bool,
     /// True when its period has changed since the current block began.
     is_repaced: bool,
@@ -343,8 +343,8 @@ impl Lane {
         }
     }
 
-    /// The slots of some sources have other meanings from here on: the next row begins another generation, with the
-    /// present slots of all sources. Row numbers go on.
+    /// The slots of some sources have other meanings from now on. The next row begins another generation, with the
+    /// present slots of all sources. Row numbers continue.
     #[cold]
     pub fn renew(&mut self, sources: &[Source]) {
         self.begin_generation();
@@ -360,7 +360,8 @@ impl Lane {
         self.is_bound = self.bind(sources);
     }
 
-    /// Reads what its next row needs, and returns a number that means nothing ([`khz_plan::BoundHandler::touch`]).
+    /// Reads the data that its next row needs, to bring it into the cache. The returned number means nothing
+    /// ([`khz_plan::BoundHandler::touch`]).
     #[inline]
     pub fn touch(&self) -> usize {
         let slot = self.slots.first().map_or(0, |&(_, slot)| slot as usize);
@@ -368,8 +369,8 @@ impl Lane {
         slot + rows + self.handled.as_ref().map_or(0, Handled::touch)
     }
 
-    /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
-    /// thread are added to `calls`. `lap`: when the lane before has ended, if that is known, and then when this one has.
+    /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather thread are added
+    /// to `calls`. `lap`: when the previous lane was done, if known; on return, when this lane was done.
     #[inline]
     pub fn record(
         &mut self,
@@ -384,7 +385,8 @@ impl Lane {
         }
     }
 
-    /// Appends a row, unless the lane's handler leaves it out. Then `false`: what changed goes into the next row.
+    /// Appends a row, unless the lane's handler leaves it out. `false`: it was left out, and its changes go into
+    /// the next row.
     fn record_unrung(&mut self, stamp: Stamp, sources: &[Source], lap: &mut Option<Nanos>) -> bool {
         if self.cost.is_none() {
             *lap = None;
@@ -601,7 +603,7 @@ impl Lane {
     }
 }
 
-/// Who holds on to the ring of a lane learns when its rows ended.
+/// A holder of a lane's ring learns when the rows of the ring have ended.
 impl Drop for Lane {
     fn drop(&mut self) {
         self.view.ended.store(clock::boot().0, Ordering::Release);

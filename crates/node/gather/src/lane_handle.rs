@@ -46,8 +46,8 @@ impl Lanes {
         Ok(LaneHandle { ring: LaneRing { view }, inbox: self.query.inbox().clone() })
     }
 
-    /// The lane of a channel: its handler takes the readings at this rate, and makes the lane's rows of them. What it holds counts for
-    /// the memory of those who want it.
+    /// The lane of a channel: its handler takes the readings at this rate, and computes the lane's rows from them. Its memory counts
+    /// for the side that wants it.
     ///
     /// # Errors
     /// The same as of [`Lanes::follow`], and if this node refuses the handler.
@@ -117,7 +117,7 @@ impl LaneRing {
         self.view.answered()
     }
 
-    /// What readers are to know of series that it leaves out; empty: it has all.
+    /// The notice for readers about series that it leaves out; empty: it has all.
     pub fn lacks(&self) -> Arc<str> {
         self.view.lacks()
     }
@@ -144,7 +144,7 @@ pub struct LaneHandle {
     inbox: Arc<Inbox>,
 }
 
-/// What can be read of it as long as its ring lives.
+/// The parts that can be read as long as its ring lives.
 impl Deref for LaneHandle {
     type Target = LaneRing;
 
@@ -223,7 +223,7 @@ impl LaneHandle {
 impl Drop for LaneHandle {
     fn drop(&mut self) {
         self.ring.view.readers.fetch_sub(1, Ordering::Relaxed);
-        // If the gather thread has ended, there is nothing left to close.
+        // If the gather thread has ended, there is nothing to close.
         let _ = self.inbox.put(Request::Gone);
     }
 }

@@ -1,5 +1,5 @@
-//! What the lanes that readers open may hold together, channels included: it says whether one more fits, and how long the ring of each
-//! may be. It opens and closes no lane.
+//! The memory for all lanes that readers open, channels included: it decides whether one more lane fits, and how long the ring of each
+//! lane may be. It opens and closes no lane.
 
 use std::sync::{Arc, Weak};
 
@@ -15,11 +15,12 @@ const PART: u64 = 4;
 /// But at least this much: a lane of 64,000 series fits, which takes two thirds of it.
 pub const LANES_BYTES_MIN: ByteSize = ByteSize(16 << 20);
 
-/// What a lane holds besides what grows with its slots: the first pages of its ring, the places of blocks, and its own parts.
+/// The memory of a lane that does not grow with its slots: the first pages of its ring, the places of blocks, and its own
+/// parts.
 const LANE_BYTES: u64 = 16 << 10;
 
-/// What a lane holds for each of its slots, besides the name in its schema: where its reading is (8, and room that the list keeps), its
-/// value and state in the last row (9), its series for readers (24), and a row under construction, twice (15).
+/// The memory of a lane for each of its slots, besides the name in its schema: the place of its reading (8, and spare room in the
+/// list), its value and state in the last row (9), its series for readers (24), and a row under construction, twice (15).
 pub(crate) const SLOT_BYTES: u64 = 64;
 
 /// And for each slot of its sources, whether it has it or not.
@@ -66,7 +67,7 @@ pub(crate) fn name_bytes(series: &khz_model::Series, metric: bool) -> u64 {
     NAME_BYTES + instance + if metric { METRIC_BYTES } else { 0 }
 }
 
-/// A lane that holds memory: it is open, or somebody still reads what is left in its ring.
+/// A lane that holds memory: it is open, or a reader still reads the rest of its ring.
 #[derive(Debug)]
 struct Held {
     view: Weak<LaneView>,
@@ -104,7 +105,7 @@ impl LaneMemory {
         are_there && held.eq(lanes.map(|(view, needs)| (Arc::as_ptr(view), needs)))
     }
 
-    /// Whether there is room for a lane with these needs, or for a lane that needs so much more.
+    /// True if there is room for a lane with these needs, or for a lane that needs this much more.
     pub fn has_room(&mut self, more: Needs) -> bool {
         more.beside + ring_bytes(more.ring_min) <= self.room()
     }
@@ -115,16 +116,16 @@ impl LaneMemory {
         self.bytes.saturating_sub(self.least())
     }
 
-    /// The reason for who finds no room.
+    /// The error for a lane that does not fit.
     pub fn refusal(&self) -> QueryError {
         let limit = (self.bytes >> 20) as usize;
         QueryError::Full { what: "MiB for the lanes that readers open (a part of `ring`)", limit }
     }
 
-    /// Shares the memory among the open lanes, which are these. Gives what the ring of each may keep, in their order: as much as the
-    /// others, but no less than it needs, and no more than it can use. Without room for the shortest rings, each has the shortest.
+    /// Shares the memory among these open lanes. Returns how much the ring of each lane may keep, in their order: equal parts, but
+    /// at least what the lane needs and at most what it can use. If the shortest rings do not fit, each lane gets the shortest ring.
     pub fn share<'a>(&mut self, lanes: impl Iterator<Item = (&'a Arc<LaneView>, Needs)>) -> Vec<u64> {
-        // Of a lane that has ended, what its ring keeps stays as it was.
+        // The ring of a lane that has ended keeps its bytes.
         self.held.iter_mut().for_each(|held| held.is_open = false);
         self.held.retain(|held| held.view.strong_count() > 0);
         let mut open = Vec::new();
@@ -152,7 +153,7 @@ impl LaneMemory {
         self.least() > self.bytes
     }
 
-    /// What each lane may hold more for new slots, if its ring becomes shorter for it.
+    /// How much more each lane may use for new slots, if its ring becomes shorter for that.
     pub fn room_each(&mut self) -> u64 {
         let open = self.held.iter().filter(|held| held.is_open).count().max(1);
         self.room() / open as u64
@@ -168,7 +169,8 @@ impl LaneMemory {
     }
 }
 
-/// What a ring takes that keeps so much: it gives back pages some at a time, and remembers where blocks begin.
+/// The memory of a ring that keeps this many bytes: it returns its pages in groups, and remembers where blocks
+/// begin.
 fn ring_bytes(kept: u64) -> u64 {
     kept + kept / 7
 }
@@ -186,7 +188,7 @@ impl Needs {
     }
 }
 
-/// The most bytes that each ring may keep so that all of them together have no more than `bytes`.
+/// How many bytes each ring may keep at most, so that all rings together have at most `bytes`.
 fn level(bytes: u64, lanes: &[Needs]) -> u64 {
     let all = |level: u64| lanes.iter().map(|needs| needs.ring(level)).sum::<u64>();
     let (mut fits, mut above) = (0, lanes.iter().map(|needs| needs.ring_max).max().unwrap_or(0) + 1);

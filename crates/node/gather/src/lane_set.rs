@@ -14,7 +14,7 @@ pub(crate) struct LaneSet {
     all: Vec<Lane>,
     /// For each source, the lanes that have it.
     with_source: Vec<Places>,
-    /// And those of them whose rows say what has changed.
+    /// The sources among them whose rows mark what has changed.
     marked: Vec<Places>,
     /// How many slots of each source they know.
     known: Vec<usize>,

@@ -134,7 +134,7 @@ static PER_SOURCE: &[Entry] = &[
         .steps(9)
         .exposed("khz_source_last_gather_seconds", &[]),
     gauge("khz.source.budget", "budget", Unit::Percent, "What the source may cost, in percent of one core.")
-        .steps(2)
+        .steps(4)
         .exposed("khz_source_budget_percent", &[]),
     gauge(
         "khz.source.period_min",
@@ -248,7 +248,8 @@ impl Part {
     }
 }
 
-/// A source. It has slots once something of it was there: of all that khz knows, a machine has about half.
+/// The numbers of a source. It has slots only once something of the source was there: a machine has about
+/// half of all sources that khz knows.
 struct OfSource {
     name: &'static str,
     first: Option<usize>,
@@ -312,7 +313,7 @@ impl OwnNumbers {
         }
     }
 
-    /// The numbers of a source that is there, or was.
+    /// Writes the numbers of a source that is there, or was.
     pub fn source(&mut self, index: usize, numbers: SourceNumbers) {
         let first = self.sources[index].first.or_else(|| {
             let name = Instance::from_kernel(self.sources[index].name.as_bytes());
@@ -407,7 +408,7 @@ fn metrics_of(entries: &'static [Entry], label: &'static str) -> Vec<Arc<Metric>
     entries.iter().map(|entry| entry.metric(ORIGIN, Some(label))).collect()
 }
 
-/// Gives an instance its slots; the first of them, or `None`: there is no room for all.
+/// Gives an instance its slots. Returns the first slot; `None`: there is no room for all slots.
 fn append_instance(readings: &mut Readings, metrics: &[Arc<Metric>], instance: &Instance) -> Option<usize> {
     let first = readings.schema.len();
     for metric in metrics {

@@ -81,8 +81,8 @@ impl Page {
         Ok(())
     }
 
-    /// The group of a source that has had no slots until now. When there is one left, all further sources share it: its time is that of
-    /// the one that was read last.
+    /// The group of a source that has had no slots until now. All further sources share the last free group: its time is that of the
+    /// source that was read last.
     fn next_group(&self) -> u8 {
         let used = self.groups.iter().flatten().max().map_or(0, |group| group + 1);
         used.min(GROUPS_MAX as u8 - 1)

@@ -1,5 +1,5 @@
-//! Rows that a channel may send later: those of the last while, of which an event makes known that they were worth sending. A queue
-//! of fixed size; it neither judges nor writes.
+//! Recent rows that a channel may send later: only a later event shows that they are worth sending. A queue of fixed size; it
+//! neither judges nor writes.
 
 use khz_model::{Nanos, Stamp};
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     proptest! {
-        /// At 100 Hz, rows that come up to 4 ms late decide nothing: the same rows are sent as without any jitter.
+        /// At 100 Hz, delays of up to 4 ms make no difference: the same rows are sent as without jitter.
         #[test]
         fn jitter_decides_nothing(
             (before, after) in (0u64..8, 0u64..8),

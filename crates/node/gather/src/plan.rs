@@ -7,12 +7,12 @@ use std::sync::Arc;
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_parse::KernelFile;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, GatherLimits, apart};
 use crate::job_door::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;
-use crate::survey::{SubjectPlan, Survey, SurveySettings, subject_of};
+use crate::survey::{SubjectPlan, Survey, SurveySettings, limits_of, subject_of};
 
 /// All settings of an agent.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct Plan {
     pub survey: SurveySettings,
     /// The entrance for numbers that jobs publish; `None`: jobs cannot publish.
     pub jobs: Option<Arc<JobDoor>>,
-    /// What channels may ask of this node.
+    /// What channels may request from this node.
     pub handlers: Handlers,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
@@ -55,7 +55,7 @@ pub struct Plan {
 /// What channels may ask of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handlers {
-    /// Nothing: they are refused.
+    /// Nothing: channels are refused.
     None,
     /// Plans: expressions and conditions, whose cost is bounded.
     #[default]
@@ -119,12 +119,25 @@ impl SourcePlan {
     }
 }
 
+impl SourcePlan {
+    /// The limits that apply if a gather, or a survey, takes this long.
+    pub fn limits(&self, root: &Path, gather: Nanos) -> GatherLimits {
+        match subject_of(root, self.file) {
+            Some(subject) => limits_of(subject, self.budget, Some(gather)),
+            None => {
+                let share = self.budget.unwrap_or(SOURCE_BUDGET);
+                GatherLimits { share, period_min: Some(apart(gather, share)) }
+            }
+        }
+    }
+}
+
 /// The budget of a source without a budget of its own, as a share of one core: one source alone does not use up the usual
 /// ceiling (`cpu_max`).
 pub const SOURCE_BUDGET: f64 = 0.05;
 
 impl Plan {
-    /// What is surveyed, how often, and what that may cost.
+    /// What is surveyed, how often, and the budget for it.
     pub(crate) fn subjects(&self) -> Vec<SubjectPlan> {
         let period = |source: &SourcePlan| {
             let usual = source.file.refresh(|_| true).and_then(|refresh| refresh.period());

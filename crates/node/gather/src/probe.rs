@@ -39,7 +39,8 @@ pub struct SourceReport {
 /// The gathers of a probe: enough for a median, and only some milliseconds in all.
 const PROBES: usize = 21;
 
-/// As many steps as may be stuck at one subject are given up one after the other. What takes longer is reported as not read.
+/// This many steps of one subject may be stuck, and each is given up after its time. If a survey takes longer, it is
+/// reported as not read.
 const PATIENCE: Nanos = Nanos((SURVEYS_STUCK_OF_SUBJECT_MAX as u64 + 1) * SURVEY_STUCK_AFTER.0);
 
 /// Between two looks at the processes: some ticks of the kernel's clock, in which somebody computes.

@@ -20,7 +20,8 @@ pub const PREFIX: &str = "job.";
 pub const HELP_MAX: usize = 200;
 /// The label that carries the name before the labels: `queue[a]` is `khz_job_queue{part="a"}`.
 pub(crate) const NAME_LABEL: &str = "part";
-/// Labels with which `/metrics` says what a series is: a job's own of that name would be lost there.
+/// Labels with which `/metrics` identifies a series. A job's own label of that name would be lost
+/// there.
 pub const LABELS_TAKEN: [&str; 3] = [NAME_LABEL, "instance", "job"];
 
 /// A line, split into its parts.
@@ -138,7 +139,7 @@ impl<'a> Publication<'a> {
         Ok(Publication { spelled, number, options: Options::read(options.trim())? })
     }
 
-    /// Parses the name, and checks that the value fits what the line says of it.
+    /// Parses the name, and checks that the value fits the declarations of the line.
     ///
     /// # Errors
     /// The name is not valid, an option contradicts another one, or the value does not fit.

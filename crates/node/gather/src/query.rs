@@ -58,7 +58,7 @@ pub(crate) struct NodeQuery {
     naming: Vec<(&'static str, SourceSet)>,
     /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
     history: Arc<Mutex<()>>,
-    /// What remembers the past, if there is a store.
+    /// The store that answers queries about the past, if there is one.
     past: OnceLock<Arc<dyn Ranges>>,
 }
 
@@ -170,7 +170,7 @@ impl NodeQuery {
         if asked.is_above(ceiling) { Err(QueryError::AboveCeiling { asked, ceiling }) } else { Ok(()) }
     }
 
-    /// Reads what a channel asks of this node.
+    /// Reads the request of a channel to this node.
     fn channel(&self, terms: &Arc<ChannelTerms>, by: WantedBy) -> Result<Arc<Channel>, QueryError> {
         match self.handlers {
             Handlers::None => Err(refused(terms, "this node takes no handlers (handlers = \"none\")")),
@@ -204,7 +204,7 @@ impl NodeQuery {
         given.fold(fixed, SourceSet::bitor)
     }
 
-    /// The names that programs have given, each with their source. Those of files are in the rows of the base lane.
+    /// The names that programs have given, each with its source. Names from files are in the rows of the base lane.
     fn given(&self) -> impl Iterator<Item = (Given, SourceSet)> + '_ {
         let of_jobs = self.jobs.iter().map(|(door, source)| (door.given(), *source));
         let of_files = self.naming.iter().map(|&(prefix, source)| {
@@ -236,7 +236,7 @@ impl NodeQuery {
     }
 
     /// The readings of some sources, gathered again if they are older than `age_max`: kernel files by the
-    /// asking thread, the agent's own numbers and those of jobs by the gather thread.
+    /// requesting thread, the agent's own numbers and the numbers of jobs by the gather thread.
     async fn published(&self, sources: SourceSet, age_max: Nanos) -> Result<Vec<Arc<Published>>, QueryError> {
         if self.inbox.is_closed() {
             return Err(QueryError::Stopped);
@@ -256,7 +256,7 @@ impl NodeQuery {
 
     async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
         if patterns.is_empty() {
-            // There is nothing to ask, but report an ended gather thread.
+            // There is no source to gather, but an ended gather thread is reported.
             return if self.inbox.is_closed() { Err(QueryError::Stopped) } else { Ok(Snapshot::default()) };
         }
         let (ours, missing) = self.for_this_node(patterns);

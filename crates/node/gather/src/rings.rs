@@ -32,8 +32,8 @@ const BOOST_BYTES_LEAST: u64 = 16 << 10;
 const CHANNEL_ROWS_MIN: u64 = 16;
 const CHANNEL_BYTES_MIN: u64 = 4 << 10;
 const CHANNEL_BYTES_MAX: u64 = 4 << 20;
-/// It keeps the rows of this time, too, if they take no more than that: it bridges the time until a hub is back, for
-/// which the lane lives on, and is no recording.
+/// It also keeps the rows of this time, if they fit into that size. The rows bridge the time until a hub is
+/// back, for which the lane lives on. The ring is no recording.
 const CHANNEL_SPAN: Nanos = Nanos::from_secs(60);
 const CHANNEL_SPAN_BYTES_MAX: u64 = 512 << 10;
 /// A ring in memory without a name has room for this many times what it may keep, so that it can give pages back. Room without rows takes

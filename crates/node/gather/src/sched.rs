@@ -16,8 +16,8 @@ pub(crate) fn set(policy: Sched) -> Result<(), Errno> {
         Sched::RoundRobin(priority) => (libc::SCHED_RR, priority),
     };
     let priority = libc::c_int::from(priority);
-    // Threads that it starts later get the default policy instead of a real-time one: one that waits for a slow file or for a name server
-    // must not run before everything else (sched(7), "Resetting scheduling policy for child processes").
+    // Threads that it starts later get the default policy instead of a real-time policy: a thread that waits for a slow file or for a
+    // name server must not run before everything else (sched(7), "Resetting scheduling policy for child processes").
     let number = number | libc::SCHED_RESET_ON_FORK;
     // The raw system call, because musl's wrapper only returns ENOSYS. The kernel's sched_param is one int.
     // SAFETY: the kernel only reads the int behind the pointer, which lives until the call returns; 0 is the

@@ -26,7 +26,7 @@ const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
 /// The counts of a source about itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Something of it was there once.
+    /// Something of the source existed at least once.
     pub was_there: bool,
     pub gathers: u64,
     pub failures: u64,
@@ -50,11 +50,13 @@ pub(crate) struct Source {
     pub gathered: Option<Stamp>,
     /// A copy of the readings for other threads, made on the first request after a gather.
     published: Option<Arc<Published>>,
-    /// Until then it is not read again: it is missing, or a description.
+    /// Until this time it is not read again: it is missing, or it is a description.
     rests_until: Nanos,
     /// For how long it rests after each read; 0: not at all.
     rest: Nanos,
     problem: Option<String>,
+    /// What is surveyed for it; `None`: the gather thread reads a file of the kernel itself.
+    subject: Option<Subject>,
     /// Why a file of it has no number, in words, while others may have theirs.
     remark: Option<String>,
     /// When it last looked for slots to give back ([`Source::renew_alone`]).
@@ -90,7 +92,7 @@ impl Source {
         match file.pieces {
             Pieces::Survey { subject, .. } if survey.has(subject) => {
                 let text = KernelText::of_survey(root, file, SurveyText::new(survey, subject));
-                Self::of_text(text, file, budget)
+                Source { subject: Some(subject), ..Self::of_text(text, file, budget) }
             }
             _ => Self::file(root, file, budget),
         }
@@ -128,6 +130,7 @@ impl Source {
             rests_until: Nanos(0),
             rest: Nanos(0),
             problem: None,
+            subject: None,
             remark: None,
             looked: Nanos(0),
         }
@@ -137,7 +140,12 @@ impl Source {
         self.name
     }
 
-    /// The refresh that somebody needs who wants some of its metrics, or names that are given; `None` if nothing of it is wanted.
+    /// What is surveyed for it; `None`: the gather thread reads a file of the kernel itself.
+    pub fn subject(&self) -> Option<Subject> {
+        self.subject
+    }
+
+    /// The refresh for a reader that wants some of its metrics, or given names; `None` if the reader wants nothing of it.
     /// `exact`: even where the kernel updates them more slowly.
     pub fn refresh(
         &self,
@@ -189,7 +197,8 @@ impl Source {
         self.kernel_file().is_some_and(|file| file.only_base)
     }
 
-    /// True if another thread makes its text; then it is read when there is a new one ([`Source::is_fresh`]).
+    /// True if another thread makes its text. Then it is read when there is a new text
+    /// ([`Source::is_fresh`]).
     #[inline]
     pub fn is_surveyed(&self) -> bool {
         matches!(&self.numbers, Numbers::File { text, .. } if text.is_surveyed())
@@ -400,7 +409,7 @@ impl Source {
         }
     }
 
-    /// The number of slots that a renewal gives back, if there are enough of them or their names are long.
+    /// The number of slots that a renewal would free, if there are enough of them or their names are long.
     pub fn worn(&mut self, now: Nanos, age: Nanos) -> Option<usize> {
         let gone = self.slots_gone(now, age);
         let (names, names_gone) = match &self.numbers {
@@ -449,8 +458,8 @@ impl Source {
     }
 }
 
-/// True for surveys of which a line in the log says why a number is missing: those of a configuration, since nobody else knows these
-/// files, and processes, since other users' may be hidden. Of a driver nothing can be done.
+/// True for surveys that write a log line when a number is missing. These are surveys of a configuration, since nobody else knows
+/// these files, and of processes, since processes of other users may be hidden. Nobody can repair the files of a driver.
 fn is_told(file: &KernelFile) -> bool {
     is_own(file) || matches!(file.pieces, Pieces::Survey { subject: Subject::Processes, .. })
 }

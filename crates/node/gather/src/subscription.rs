@@ -16,8 +16,8 @@ use crate::inbox::{Inbox, Request};
 use crate::lane::{self, LaneView};
 use crate::lane_handle::Prompt;
 
-/// What the readers of this process hold together, besides rows on their way: eight of everything on a host with 65,536
-/// slots, or the 64 streams of the HTTP door with 8,192 slots each.
+/// The memory of all readers of this process, besides rows on their way: enough for eight readers of everything on a
+/// host with 65,536 slots, or for the 64 streams of the HTTP door with 8,192 slots each.
 pub const READERS_BYTES: ByteSize = ByteSize(16 << 20);
 
 /// A reader, besides its columns.
@@ -118,7 +118,7 @@ fn schema_of(lane: &LaneView, generation: u32) -> Arc<Vec<Series>> {
 
 /// What is selected of rows of several generations, as one set of columns.
 pub(crate) struct PastColumns {
-    /// Those of the present generation first, then what only older ones had.
+    /// The series of the present generation first, then the series that only older generations had.
     pub series: Vec<Series>,
     /// For each generation, the slot of each column.
     slots: HashMap<u32, Vec<Option<u32>>>,
@@ -158,8 +158,8 @@ impl PastColumns {
     }
 }
 
-/// What a reader holds of a lane with this number of slots, of which it wants `selected`: of each slot value, state, and whether it has
-/// changed, with room that lists keep (28); of each that it wants the slot, and the series if the lane has others, too.
+/// The memory of a reader for a lane with this number of slots, if it wants `selected` of them: for each slot its value, its state and
+/// whether it has changed, with spare room in lists (28); for each wanted slot its number, and the series if the lane has others, too.
 fn bytes_of(slots: usize, selected: usize) -> u64 {
     let each = if selected < slots { 4 + 24 } else { 4 };
     READER_BYTES + (slots * 28 + selected * each) as u64
@@ -187,7 +187,7 @@ pub(crate) struct LaneSubscription {
     is_first: bool,
     /// Rings the reader's bell at every row.
     prompt: Option<Prompt>,
-    /// How often what it leaves out had changed when the reader heard of that.
+    /// How often the notice about missing series had changed when the reader last got it.
     lacks_said: u64,
     /// What it holds of the memory of readers.
     held: Share,
@@ -206,7 +206,7 @@ impl LaneSubscription {
         let selected = series.iter().filter(|series| series.is_selected(&patterns)).count();
         let Some(held) = inbox.readers.take(bytes_of(series.len(), selected)) else {
             lane.readers.fetch_sub(1, Ordering::Relaxed);
-            // If the gather thread has ended, there is nothing left to close.
+            // If the gather thread has ended, there is nothing to close.
             let _ = inbox.put(Request::Gone);
             inbox.refused.fetch_add(1, Ordering::Relaxed);
             let limit = (READERS_BYTES.0 >> 20) as usize;
@@ -297,7 +297,7 @@ impl Subscription for LaneSubscription {
                         deliveries.push(delivery);
                     }
                     self.period = block.period;
-                    // A reader that is there keeps its place: what new series take has limits of its own.
+                    // A present reader keeps its place: new series have their own limits.
                     self.held.reach(bytes_of(block.slots as usize, self.columns.len()));
                 }
                 Event::UpToDate => break,
@@ -331,7 +331,7 @@ impl Subscription for LaneSubscription {
 impl Drop for LaneSubscription {
     fn drop(&mut self) {
         self.lane.readers.fetch_sub(1, Ordering::Relaxed);
-        // If the gather thread has ended, there is nothing left to close.
+        // If the gather thread has ended, there is nothing to close.
         let _ = self.inbox.put(Request::Gone);
     }
 }

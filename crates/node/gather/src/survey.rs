@@ -1,10 +1,10 @@
-//! Surveys: sources that are not one kernel file but several files or system calls, of which some may block: file systems
-//! whose server is gone, interfaces whose driver hangs. One thread makes a text of each, when the gather thread asks for
-//! it; the gather thread takes the finished texts. It never waits: where a step takes long, another thread takes the other subjects
-//! and the other steps; where it is stuck, its numbers are Failed. What a text says is not decided here.
+//! Surveys: sources that are not one kernel file but several files or system calls. Some of these may block: file systems whose
+//! server is gone, interfaces whose driver hangs. One thread makes a text of each survey, when the gather thread requests it; the
+//! gather thread takes the finished texts, and never waits. If a step takes long, another thread takes the other subjects and the
+//! other steps. If a step is stuck, its numbers are Failed. The contents of a text are not decided here.
 //!
-//! Each thread that is stuck costs memory, so their number has limits: one of each subject, beyond which only those of its steps are
-//! taken that have answered since, and one of all.
+//! Each thread that is stuck costs memory, so their number has limits: one for each subject, and one for all. A subject at its limit
+//! takes only steps that have answered since.
 
 mod churn;
 mod control_groups;
@@ -16,6 +16,7 @@ mod faults;
 mod file_systems;
 mod folder;
 mod interfaces;
+mod limited;
 mod line;
 mod logins;
 #[cfg(test)]
@@ -49,10 +50,11 @@ pub use control_groups::{
     CONTROL_GROUP_FILE_BYTES_MAX, CONTROL_GROUPS_DEPTH_MAX, CONTROL_GROUPS_MAX, control_groups_folder,
 };
 use course::{Abandoned, Course};
-pub(crate) use due::{SubjectPlan, Surveys};
+pub(crate) use due::{SubjectPlan, Surveys, limits_of};
 use file_systems::FileSystems;
 pub use file_systems::MOUNTS_MAX;
 pub use interfaces::INTERFACES_MAX;
+use interfaces::Interfaces;
 pub use logins::{SESSIONS_MAX, UTMP_BYTES_MAX};
 use processes::Processes;
 pub use processes::{PROCESS_FILES_MAX, PROCESS_PLACES, PROCESS_PLACES_MAX, PROCESSES_BUDGET, PROCESSES_MAX};
@@ -60,7 +62,9 @@ use sensors::Chips;
 pub use settings::{SURVEYS_PATIENCE, SurveySettings};
 pub(crate) use text::SurveyText;
 use text_files::TextFiles;
-pub use text_files::{TEXT_FILE_BYTES_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX};
+pub use text_files::{
+    TEXT_FILE_BYTES_MAX, TEXT_FILE_KINDS_MAX, TEXT_FILE_SERIES_MAX, TEXT_FILES_BYTES_MAX, TEXT_FILES_MAX,
+};
 use threads::Threads;
 use trees::Trees;
 pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
@@ -68,32 +72,36 @@ pub use trees::{TREE_INSTANCES_MAX, TREE_SLOW_READ, TREE_SLOW_READS_MAX};
 /// A step of a survey that takes longer than this is given up: node_exporter waits as long for a file system.
 pub const SURVEY_STUCK_AFTER: Nanos = Nanos::from_secs(5);
 
-/// A step that takes longer than this part of the time keeps nobody else waiting: another thread goes on with everything else. After
-/// 0.2 s: nearly all surveys end before, and a number that is due each second is not late by a row.
+/// A step that takes longer than this part of the limit delays nothing else: another thread continues with all other work. That is
+/// after 0.2 s: nearly all surveys end before, and a number that is due each second is not a row late.
 const SLOW_PART: u64 = 25;
 
-/// With this number of threads stuck at one subject (a file server that is gone may hold many file systems), only those of its steps
-/// are taken that have answered since the first of them was stuck.
+/// With this number of threads stuck at one subject (a file server that is gone may hold many file systems), only steps are taken
+/// that have answered since the first thread was stuck.
 pub const SURVEYS_STUCK_OF_SUBJECT_MAX: usize = 8;
 
-/// With this number, because some of those hang, too, the subject is not surveyed until one thread comes back; all others are.
+/// With this number, because some of those steps hang, too, the subject is not surveyed until one thread comes back. All other
+/// subjects are.
 pub const SURVEYS_STUCK_OF_SUBJECT_END: usize = 12;
 
-/// At most this many threads are slow or stuck at a time: each holds a stack, of which it uses some 30 KiB with the kernel's part. With
-/// this many stuck, nothing is surveyed until one of them comes back.
+/// At most this many threads are slow or stuck at a time: each holds a stack, of which it uses some 30 KiB with the kernel's part. If
+/// this many are stuck, there is no survey until one thread comes back.
 pub const SURVEYS_STUCK_MAX: usize = 2 * SURVEYS_STUCK_OF_SUBJECT_END;
 
-/// The share of one core that surveying a subject may cost, unless its source has a budget of its own: what costs more is surveyed
-/// less often.
+/// The share of one core that surveying a subject may cost, unless its source has its own budget. Subjects that cost more are
+/// surveyed less often.
 pub const SURVEY_BUDGET: f64 = 0.01;
 
 /// No subject is surveyed more often, whatever rate its source has.
 pub const SURVEY_PERIOD_MIN: Nanos = Nanos::SECOND;
 
+/// The log says again that a limit cuts a list, if it did not for this long.
+const CUT_TOLD_AGAIN: Nanos = Nanos::from_secs(300);
+
 /// How often a caller without a gather thread asks whether a step is stuck.
 const STUCK_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The most subjects: those that are wanted are bits of a number.
+/// The most subjects: a wanted subject is a bit of a number.
 const SUBJECTS_MAX: usize = u64::BITS as usize;
 
 /// A subject's text, or why there is none.
@@ -107,7 +115,7 @@ type Starter = dyn Fn(Arc<Survey>, u64) -> std::io::Result<()> + Send + Sync;
 
 /// What the threads share.
 pub(crate) struct Survey {
-    /// What is surveyed; its places here are its numbers.
+    /// The subjects; the place of a subject here is its number.
     subjects: Vec<Subject>,
     surveyor: Box<Surveyor>,
     /// Starts a thread.
@@ -127,15 +135,19 @@ pub(crate) struct Survey {
 }
 
 struct State {
-    /// What is wanted, and which thread does what.
+    /// The wanted subjects, and the work of each thread.
     threads: Threads,
     answers: Vec<Option<Answer>>,
-    /// Why a file of each that should have a number has none.
+    /// Why a file of each that should have a number has none, and which instances are left out.
     problems: Vec<Option<String>>,
+    /// The same without the instances that are left out, whose number may change all the time.
+    told: Vec<Option<String>>,
     /// How long the latest survey of each took.
     took: Vec<Nanos>,
     /// The instances of each that were left out.
     left_out: Vec<u64>,
+    /// When the list of instances of each was cut by a limit last.
+    cut: Vec<Option<Nanos>>,
     is_over: bool,
 }
 
@@ -191,15 +203,16 @@ impl Survey {
     ) -> Arc<Survey> {
         let root = root.to_owned();
         let (trees, control_groups) = (Trees::of(settings.known.clone()), ControlGroups::new(&root));
-        let (chips, file_systems) = (Chips::default(), FileSystems::default());
+        let (chips, file_systems, interfaces) =
+            (Chips::default(), FileSystems::default(), Interfaces::default());
         let processes = Processes::new(&root, settings.places);
-        let text_files = TextFiles::new(&root, &settings.text_files);
+        let text_files = TextFiles::new(&root, settings);
         let surveyor = move |course: &mut Course<'_>| match course.subject() {
             Subject::FileSystems => file_systems.survey(course, &root),
-            Subject::Interfaces => interfaces::survey(course, &root),
+            Subject::Interfaces => interfaces.survey(course, &root),
             Subject::Throttling => processors::survey(course, &root),
             Subject::Clock => time_service::survey(course, &root),
-            Subject::Disks => disks::survey(course, &root),
+            Subject::Disks => disks::survey(course, &root, &trees),
             Subject::Sensors => chips.survey(course, &root, &trees),
             Subject::ControlGroups => control_groups.survey(course, &root),
             Subject::Logins => logins::survey(course, &root),
@@ -227,8 +240,10 @@ impl Survey {
             threads: Threads::of(subjects.len()),
             answers: subjects.iter().map(|_| None).collect(),
             problems: vec![None; subjects.len()],
+            told: vec![None; subjects.len()],
             took: vec![Nanos(0); subjects.len()],
             left_out: vec![0; subjects.len()],
+            cut: vec![None; subjects.len()],
             is_over: false,
         };
         Arc::new(Survey {
@@ -299,7 +314,7 @@ impl Survey {
         true
     }
 
-    /// Starts a thread for what is wanted, unless there is one that takes it.
+    /// Starts a thread for the wanted subjects, unless there is a thread that takes them.
     fn start_worker(self: &Arc<Self>, state: &mut State, now: Nanos) {
         let Some(number) = state.threads.next_thread(now) else { return };
         match (self.starter)(self.clone(), number) {
@@ -384,12 +399,12 @@ impl Survey {
         self.leave_unanswered(state, unanswered);
     }
 
-    /// These subjects have no answer: what they said last is old.
+    /// These subjects have no answer: their last answers are too old.
     fn leave_unanswered(&self, state: &mut State, subjects: u64) {
         for number in (0..self.subjects.len()).filter(|number| subjects & 1 << number != 0) {
             state.threads.want_no_more(number);
             state.answers[number] = Some(Err(Errno::TIMEDOUT));
-            state.problems[number] = None;
+            (state.problems[number], state.told[number]) = (None, None);
             self.versions[number].fetch_add(1, Ordering::Release);
         }
     }
@@ -399,8 +414,8 @@ impl Survey {
         self.lock().threads.is_busy()
     }
 
-    /// The same for a caller without a gather thread: gives up what is stuck, until every subject that is wanted has an answer, but at
-    /// most this long.
+    /// The same for a caller without a gather thread: gives up stuck steps until every wanted subject has an answer, for at most this
+    /// long.
     pub fn wait_and_give_up(self: &Arc<Self>, stuck_after: Nanos, longest: Nanos) {
         let begun = clock::boot();
         while !self.wait(STUCK_LOOK_EVERY) && clock::boot().since(begun) < longest {

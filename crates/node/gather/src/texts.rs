@@ -1,5 +1,5 @@
-//! Kernel texts: files below `/proc` in the kernel's own form. A slow lane reads them in threads of its own,
-//! which run only while some file is wanted. A file that blocks delays only the readers of that file. The
+//! Kernel texts: files below `/proc` in the kernel's own form. A slow lane reads them in its own threads,
+//! which run only while a file is wanted. A file that blocks delays only the readers of that file. The
 //! gather thread is not involved.
 
 mod allow;
@@ -37,8 +37,8 @@ const AT_ONCE: Duration = Duration::from_millis(20);
 /// A file that is not read within this time is stuck.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// The most threads that may be stuck in the kernel. With that many, nothing is read until one of them comes
-/// back.
+/// The most threads that may be stuck in the kernel. If this many are stuck, no file is read until one of
+/// them comes back.
 pub const STUCK_MAX: usize = 4;
 
 /// The reason why a file is not shown.

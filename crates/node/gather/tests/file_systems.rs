@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fuser::{
@@ -74,6 +74,16 @@ fn reading(agent: &Agent, metric: &str, place: &Path) -> Option<Reading> {
     snapshot.nodes.first()?.1.iter().find(is_it).map(|sample| sample.reading)
 }
 
+/// The readings of all series of that place.
+fn readings_at(agent: &Agent, metric: &str, place: &Path) -> Vec<Reading> {
+    let pattern = [Pattern::new(metric).unwrap()];
+    let snapshot = block_on(agent.query().latest(&pattern, Nanos::SECOND)).unwrap();
+    let name = |instance: &Instance| instance.name() == place.to_str().unwrap();
+    let is_it = |sample: &&khz_model::Sample| sample.series.instance.as_ref().is_some_and(name);
+    let Some(node) = snapshot.nodes.first() else { return Vec::new() };
+    node.1.iter().filter(is_it).map(|sample| sample.reading).collect()
+}
+
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
     while !is_so() {
@@ -90,12 +100,16 @@ fn mount(place: &Path, held: &Held, name: &str) -> fuser::BackgroundSession {
     fuser::spawn_mount(Slow(held.clone()), place, &config).unwrap()
 }
 
+/// One test after the other: each lists what the others mount.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// File systems of one server, which do not answer together: more than the threads that may wait for them.
 const SLOW: usize = 10;
 const WAITING: usize = 8;
 
 #[test]
 fn file_systems_that_do_not_answer_are_failed_and_delay_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = std::env::temp_dir().join(format!("khz-file-systems-{}", std::process::id()));
     let fine = folder.join("fine here");
     let all_slow: Vec<_> = (0..SLOW).map(|number| folder.join(format!("slow{number}"))).collect();
@@ -165,5 +179,52 @@ fn file_systems_that_do_not_answer_are_failed_and_delay_nothing() {
     assert!(is("fs.error", slow, Reading::Present(0)));
     agent.stop();
     drop(mounts);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// A file system that hangs is known by its mount, and not by its place: what is mounted there instead, or over it, has its sizes.
+#[test]
+fn what_is_mounted_at_the_place_of_one_that_hangs_or_over_it_is_asked() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = std::env::temp_dir().join(format!("khz-file-systems-again-{}", std::process::id()));
+    let (instead, over) = (folder.join("instead"), folder.join("over"));
+    let (answered, held): (Held, Held) = Default::default();
+    let places = [&instead, &over];
+    let mut mounts: Vec<_> = places.map(|place| mount(place, &held, "hangs")).into();
+    let release = Release(held.clone());
+    let seen = std::fs::read_to_string("/proc/1/mountinfo").unwrap();
+    if !seen.contains(over.to_str().unwrap()) {
+        return khz_skip::skip("process 1 does not see what this one mounts");
+    }
+    let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
+    plan.sources.retain(|source| source.file.name == "filesystem");
+    plan.sources.iter_mut().for_each(|source| source.rate = Rate::from_hz(1));
+    let agent = Agent::start(plan).unwrap();
+    let both = |expected: Reading| {
+        places.iter().all(|place| readings_at(&agent, "fs.available", place).contains(&expected))
+    };
+    let sizes = Reading::Present(300 * 4_096);
+    until("both have sizes", || both(sizes));
+    *held.lock().unwrap() = Some(Vec::new());
+    until("both hang", || both(Reading::Failed(Fault::Stuck)));
+    let detached = std::process::Command::new("umount").arg("-l").arg(&instead).status();
+    if !detached.is_ok_and(|status| status.success()) {
+        return khz_skip::skip("umount -l");
+    }
+    // The same device and the same type: only the mount is another one.
+    mounts.extend(places.map(|place| mount(place, &answered, "hangs")));
+    until("both are asked", || both(sizes));
+    until("there is no error", || {
+        places.iter().all(|place| readings_at(&agent, "fs.error", place) == [Reading::Present(0)])
+    });
+    let stuck =
+        block_on(agent.query().latest(&[Pattern::new("khz.survey.stuck").unwrap()], Nanos(0))).unwrap();
+    assert_eq!(stuck.nodes[0].1[0].reading, Reading::Present(2), "the old ones hang as before");
+    drop(release);
+    agent.stop();
+    // The last of a place first: it is over the other one.
+    while let Some(mounted) = mounts.pop() {
+        drop(mounted);
+    }
     let _ = std::fs::remove_dir_all(folder);
 }

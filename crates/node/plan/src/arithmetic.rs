@@ -5,7 +5,7 @@
 pub struct Compensated {
     /// The sum as doubles add up.
     pub sum: f64,
-    /// What it lacks.
+    /// The part that rounding lost.
     pub lost: f64,
 }
 

@@ -130,7 +130,7 @@ impl Binding<'_> {
         })
     }
 
-    /// The series that a selector means, of those of which `is_meant` is true.
+    /// The series that a selector selects, out of the series for which `is_meant` is true.
     fn meant(
         &self,
         selector: &Selector,
@@ -159,7 +159,7 @@ impl Binding<'_> {
     ) -> Result<(Does, Vec<LabelSet>), PlanError> {
         let rows = window::rows(length, self.period);
         let each = window::bytes(over, rows);
-        // Before anything of it is there.
+        // Checked before any window is created.
         let count = self.meant(selector, is_meant).count();
         let bytes = self.bytes.saturating_add(count.saturating_mul(each));
         most("bytes of windows", bytes, WINDOWS_BYTES)?;

@@ -50,9 +50,9 @@ pub(crate) enum Does {
     Math(Math, StepId),
     Numbers(Operator, bool, Of),
     WithNumber(WithNumber, Of),
-    /// The step that gives the vector, and what becomes of it with this number: one step instead of two.
+    /// The step that gives the vector, and its comparison with this number: one step instead of two.
     Compared(Box<Does>, WithNumber, f64),
-    /// The only step that uses this one does it along.
+    /// The only step that uses this step also executes it.
     Joined,
     Pairs(Pairs, Of),
     Sets(Sets, Of),
@@ -118,7 +118,8 @@ impl Bound {
         self.width() > self.labels.len()
     }
 
-    /// Reads what the next row begins with, and returns a number that means nothing.
+    /// Reads the beginning of the data for the next row, to bring it into the cache. The returned
+    /// number means nothing.
     #[inline]
     pub fn touch(&self) -> usize {
         let step = self.executed.first().and_then(|&first| self.steps.get(usize::from(first)));
@@ -128,7 +129,7 @@ impl Bound {
     }
 
     /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
-    /// values of the result, as its series are; a number is one value.
+    /// values of the result, in the order of its series; a number is one value.
     pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {
         let time = RowTime::new(time);
         for &number in &self.executed {
@@ -142,8 +143,8 @@ impl Bound {
 }
 
 impl Bound {
-    /// Goes on where the same plan was, bound to the same lane before its slots changed; `slot`: the number that a slot of then
-    /// has now. Windows keep their samples.
+    /// Continues a bound plan: the same plan was bound to the same lane before its slots changed. `slot` gives the present
+    /// number of an earlier slot. Windows keep their samples.
     pub(crate) fn take_over(&mut self, before: Bound, slot: impl Fn(u32) -> Option<u32>) {
         for (step, before) in self.steps.iter_mut().zip(before.steps) {
             let (windows, filled) = (step.does.windows_mut(), before.does.into_windows());

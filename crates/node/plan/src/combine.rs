@@ -24,7 +24,7 @@ pub(crate) struct Pairs {
     pairs: Vec<(u32, u32)>,
 }
 
-/// Values that are there because others are there, or are not.
+/// Values that are kept because other values exist, or do not exist.
 #[derive(Debug)]
 pub(crate) struct Sets {
     operator: Operator,
@@ -37,7 +37,8 @@ pub(crate) struct Sets {
     is_there: Vec<[bool; 2]>,
 }
 
-/// What an operator without bool keeps of its labels: all of them, if it compares.
+/// The labels of a result: all labels of the operand for a comparison without bool, otherwise all
+/// but the name.
 fn named(combine: &Combine, labels: &LabelSet) -> LabelSet {
     if combine.operator.compares() && !combine.is_bool { labels.clone() } else { labels.unnamed() }
 }
@@ -191,7 +192,8 @@ impl Sets {
         }
     }
 
-    /// Of an `or` whose series all match each other: the place in the result of each series of the left side and of the right.
+    /// For an `or` whose series all match each other: the place in the result of each series of the left side and of the right
+    /// side.
     pub fn places_of_or(&self) -> Option<[Box<[u32]>; 2]> {
         if self.operator != Operator::Or || self.is_there.len() != 1 {
             return None;

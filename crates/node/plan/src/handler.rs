@@ -46,7 +46,7 @@ pub enum Effect {
     LeavesOut,
     /// All rows are sent, and while nothing is on, the node gathers this many times more slowly.
     SlowsDown(u32),
-    /// Those of this long before and after something is on are sent, too.
+    /// Rows this long before and after a condition is on are sent, too.
     Surrounds {
         /// Before.
         before: Nanos,
@@ -75,8 +75,9 @@ pub enum Values {
         /// How far it reaches back: a multiple of a millisecond.
         length: Nanos,
     },
-    /// What rules give that the node judges. A row is sent when a result comes or goes, when one was there or away for as long as its
-    /// rule waits, and every [`Handler::every`] while there is one; without any, every minute at least.
+    /// The results of rules that the node evaluates. A row is sent when a result comes or goes, when a result was present or absent
+    /// for the time that its rule waits, and every [`Handler::every`] while there is a result. Without results, a row is sent at least
+    /// every minute.
     Rules(Vec<RulePlan>),
 }
 
@@ -85,7 +86,7 @@ pub enum Values {
 pub struct When {
     /// The condition; `None`: the result of [`Handler::values`]. A row has only series that are on then.
     pub plan: Option<Plan>,
-    /// A series goes on after it was true for this long.
+    /// A series becomes on after it was true for this long.
     pub holds: Nanos,
     /// A series that is on stays on until it has a value here; `None`: until it is not true.
     pub unless: Option<Plan>,
@@ -93,7 +94,7 @@ pub struct When {
     pub at_least: u8,
     /// At most [`TRUTH_ROWS_MAX`].
     pub of: u8,
-    /// One row when a series goes on, instead of all rows while one is on.
+    /// One row when a series becomes on, instead of all rows while a series is on.
     pub once: bool,
     /// A series causes no other row for this long after one: with [`When::once`].
     pub quiet: Nanos,
@@ -115,8 +116,8 @@ pub struct Deadband {
 }
 
 impl Handler {
-    /// True if the row that was sent last says what is so until another one comes: who begins to read wants it, however old it is. A
-    /// row of a condition is an event, which is over.
+    /// True if the last sent row stays valid until the next one comes: a new reader wants it, whatever its age. A row of a condition
+    /// is an event, which is over.
     pub fn gives_states(&self) -> bool {
         self.deadband.is_some() && self.when.is_none()
     }
@@ -129,8 +130,8 @@ impl Handler {
         when.chain([values]).flatten().chain(rules.iter().map(|rule| &rule.plan))
     }
 
-    /// True if it may do without some series: what it gives of the others is right all the same. A sum of some is none of all, and
-    /// where one is, or is not, may depend on another.
+    /// True if the handler works without some series: its results for the other series are still right. A sum of some series is
+    /// not the sum of all, and whether a series exists may affect the result of another.
     pub fn may_lack_series(&self) -> bool {
         let is_of_each = |step: &Step| match step {
             Step::Aggregate(_) => false,

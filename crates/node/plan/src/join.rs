@@ -1,5 +1,5 @@
-//! Joins steps of a plan that is bound, so that a row needs fewer of them: a comparison with a number is done along with what gives
-//! the series, and a chain of `or` is one step. The results are the same.
+//! Joins steps of a plan that is bound, so that a row needs fewer of them: a comparison with a number is done in the step that
+//! gives the series, and a chain of `or` is one step. The results are the same.
 
 use crate::bound::{Does, Of};
 use crate::number::{ABSENT, is_absent};
@@ -30,7 +30,7 @@ impl FirstOf {
     }
 }
 
-/// The steps, some of which do what others did.
+/// Joins steps: some steps then also do the work of others.
 pub(crate) fn join(mut does: Vec<Does>) -> Vec<Does> {
     let mut uses = vec![0u32; does.len()];
     does.iter().flat_map(Does::operands).for_each(|id| uses[usize::from(id.0)] += 1);
@@ -56,7 +56,7 @@ fn join_comparison(does: &mut [Does], uses: &[u32], step: usize) -> bool {
     true
 }
 
-/// Makes an `or` a chain; if its left side is one that only it uses, it goes on with that.
+/// Makes an `or` a chain. If its left side is a chain that only it uses, it extends that chain.
 fn join_chain(does: &mut [Does], uses: &[u32], step: usize) {
     let Does::Sets(sets, Of { left, right }) = &does[step] else { return };
     let (left, right) = (*left, *right);

@@ -17,7 +17,7 @@ pub const RULE_METRIC: &str = "khz_rule_metric";
 pub struct LabelSet(Arc<[(Arc<str>, Arc<str>)]>);
 
 impl LabelSet {
-    /// These labels; of those with one name the first one counts.
+    /// The set of these labels. If several have the same name, the first one counts.
     pub fn new<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut all: Vec<(Arc<str>, Arc<str>)> = labels
             .into_iter()

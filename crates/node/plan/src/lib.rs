@@ -1,9 +1,9 @@
-//! Plans: compiled expressions that a node executes on each of its rows, so that only what somebody wants to know leaves it.
+//! Plans: compiled expressions that a node executes on each of its rows, so that only requested results leave the node.
 //!
 //! A hub compiles an expression ([`Plan`], steps that use only earlier steps) and sends it as bytes ([`Plan::put`]). The node
 //! checks every limit itself ([`Plan::take`]), binds the plan to the slots of a lane ([`Bound::new`]), and executes it row by row
-//! ([`Bound::row`]) without allocating. What a step gives is decided when the plan is bound: which series, with which labels;
-//! a row only fills in their values. A value that is not there is [`ABSENT`].
+//! ([`Bound::row`]) without allocating. The results of a step are fixed when the plan is bound: which series, with which labels.
+//! A row only fills in their values. A missing value is [`ABSENT`].
 //!
 //! A [`Handler`] has a plan for the values of rows, and says which rows are sent: while a condition holds, when it begins to hold,
 //! when a value has changed, or one in a while ([`BoundHandler::row`]).

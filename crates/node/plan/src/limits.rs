@@ -1,4 +1,4 @@
-//! What a plan may take of a node, in numbers. The node enforces all of them: `wire.rs` while it reads bytes, `types.rs` when a
+//! The limits of a plan on a node, in numbers. The node enforces all of them: `wire.rs` while it reads bytes, `types.rs` when a
 //! plan is made, `bind.rs` when the plan meets the series of a lane. `handler.rs` and `handler/wire.rs` do so for handlers.
 
 use khz_model::Nanos;
@@ -21,13 +21,13 @@ pub const GROUPING_LABELS_MAX: usize = 32;
 /// Bytes of a plan.
 pub const PLAN_BYTES: usize = 16 << 10;
 
-/// How far a window reaches back: what is longer is a question for the store.
+/// How far a window reaches back. Longer windows are for the store.
 pub const WINDOW_MAX: Nanos = Nanos::from_secs(300);
 
 /// Series that one step gives: a plan of "everything" on a node with very many slots is refused.
 pub const SERIES_MAX: usize = 16_384;
 
-/// Series of all steps: what a row costs at most.
+/// Series of all steps together: this limits the cost of a row.
 pub const WORK_MAX: usize = 65_536;
 
 /// Bytes of a handler.

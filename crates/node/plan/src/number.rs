@@ -8,7 +8,7 @@ use khz_model::{Metric, ValueType};
 
 use crate::plan::Form;
 
-/// The value of a series that is not there: a NaN that no computation gives, and PromQL's mark of what is stale.
+/// The value of a missing series: a NaN that no computation gives, and PromQL's stale marker.
 pub const ABSENT: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// True for that value, and for no other NaN.
@@ -26,7 +26,7 @@ pub(crate) struct Scale {
     step: Option<f64>,
     /// The units of 1, for sums.
     steps_of_one: f64,
-    /// And what sums are divided by then.
+    /// The divisor of those sums.
     divisor: f64,
 }
 

@@ -66,7 +66,8 @@ pub struct Condition {
     pub test: Test,
 }
 
-/// What a label must be. In a glob `*` stands for any text, `?` for one character; nothing else has a meaning.
+/// A condition for a label. In a glob, `*` stands for any text and `?` for one character; no other character
+/// is special.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// This text.
@@ -168,9 +169,9 @@ pub struct Combine {
 pub struct Matching {
     /// By these labels, or by all but these and the name.
     pub grouping: Grouping,
-    /// Of which side there may be many.
+    /// The side that may have many series.
     pub many: Many,
-    /// Labels that the result takes from the side of which there is one.
+    /// Labels that the result takes from the side with one series.
     pub include: Vec<String>,
 }
 

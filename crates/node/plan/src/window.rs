@@ -1,5 +1,5 @@
-//! Functions of windows: each series of a selector keeps its samples of the window in a ring of fixed size, and what its
-//! function needs beside them. A sample comes in and old ones go out in constant time for most functions, in logarithmic time for
+//! Functions of windows: each series of a selector keeps its samples of the window in a ring of fixed size, and further data for
+//! its function. Adding a sample and removing old ones takes constant time for most functions, and logarithmic time for
 //! quantiles; `deriv`, and `stddev` and `stdvar` of doubles, go through the window.
 
 mod extremes;

@@ -1,5 +1,5 @@
 //! The bytes of a ring, for a reader: either in memory that it shares with the writer, or in a file that it
-//! does not trust. It reads a file with `pread`: for a file that is cut short, `pread` returns an error,
+//! does not trust. It reads a file with `pread`: if somebody cuts the file short, `pread` returns an error,
 //! while a mapping would end the process.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The directory with the rings of one node: which files there are, and when one is continued, put aside or
-//! removed. `directory.rs` does so safely. An agent holds a lock on it for its whole life. It creates the
-//! files, continues the rings of the agent before it, and puts aside the rings that it cannot continue.
+//! The directory with the rings of one node: which files there are, and when a file is continued, put aside
+//! or removed. `directory.rs` does so safely. An agent holds a lock on it for its whole life. It creates
+//! the files, continues the rings of the agent before it, and puts aside the rings that it cannot continue.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -130,13 +130,13 @@ impl Folder {
         self.open(label, bytes, |_| Ok(()), || Ok(()))
     }
 
-    /// The same for a lane of this period: rows of one epoch come at one rate.
+    /// The same for a lane with this period: all rows of an epoch have one rate.
     pub fn ring_at(&self, label: Label, bytes: u64, period: Nanos) -> Result<(Ring, Found), RingError> {
         self.open(label, bytes, |ring| at_period(ring, period), || Ok(()))
     }
 
-    /// The same for the lane that leads: if its ring is not continued, no other ring is. Readers go from one lane to another when the
-    /// leading one has another rate, and must not get the rows of one time out of both.
+    /// The same for the leading lane: if its ring is not continued, no other ring is. Readers move between lanes when the leading
+    /// lane has another rate, and must not get the rows of one time from both.
     pub fn leading_ring(&self, label: Label, bytes: u64, period: Nanos) -> Result<(Ring, Found), RingError> {
         let name = file_name(&label.lane);
         let put_others_aside = || {
@@ -148,8 +148,8 @@ impl Folder {
         self.open(label, bytes, |ring| at_period(ring, period), put_others_aside)
     }
 
-    /// `before` is done before another ring takes the place of an existing one, and if there is none: if this process is killed
-    /// meanwhile, the next one finds the existing one and goes on here.
+    /// Calls `before` if no existing ring is continued, and does so before a new ring replaces an existing one. If this process
+    /// is killed meanwhile, the next process finds the existing ring and continues here.
     fn open(
         &self,
         label: Label,

@@ -7,7 +7,7 @@
 //!
 //! - Comparing the length before each store: somebody can cut the file between check and store, and each row
 //!   would cost a system call.
-//! - `pwrite`: it extends a file that was cut, with holes that nobody notices.
+//! - `pwrite`: it extends a file that was cut short, and nobody notices the holes.
 //! - Seals (F_SEAL_SHRINK): they exist only for anonymous memory.
 //!
 //! The unsafe code is the handler. It does only what a signal handler may do: it reads atomics and asks the

@@ -27,8 +27,8 @@ pub(crate) struct Areas {
 impl Areas {
     /// In a file: after the first page, each area has pages of its own.
     pub const FILE: Areas = Areas::of(PAGE_BYTES as u64, PAGE_BYTES as u64);
-    /// In memory without a name, which only this process reads: there is no first page, and the schema follows the words
-    /// at once. So the names of a few slots share a page with the words.
+    /// The layout for anonymous memory, which only this process reads: there is no first page, and the schema follows
+    /// the words directly. So the names of a few slots share a page with the words.
     pub const NAMELESS: Areas = Areas::of(0, 8 * word::COUNT as u64);
 
     const fn of(words: u64, words_bytes: u64) -> Areas {
@@ -42,7 +42,7 @@ impl Areas {
     }
 }
 
-/// The words. Those that the writer changes with every row share a cache line.
+/// The words. The words that the writer changes with every row share a cache line.
 pub(crate) mod word {
     pub const HEAD: usize = 0;
     pub const TAIL: usize = 1;

@@ -1,6 +1,7 @@
 //! The latest blocks of a lane in shared memory of fixed size, either in a file that survives its writer or
 //! in anonymous memory. One writer, many readers, no locks: the writer never waits, and a reader notices when
-//! it was overtaken. Only this crate has lock-free code; `docs/ring.md` describes every byte of the file.
+//! the writer has overtaken it. Only this crate has lock-free code; `docs/ring.md` describes every byte of
+//! the file.
 
 #![deny(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Reads a ring while its writer runs, or after it has died. A reader waits for nobody, notices when it was
-//! overtaken, and trusts nothing that it reads.
+//! Reads a ring while its writer runs, or after it has died. A reader never waits, notices when the writer
+//! has overtaken it, and checks everything that it reads.
 
 use std::path::Path;
 use std::sync::Arc;

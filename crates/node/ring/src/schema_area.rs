@@ -97,7 +97,7 @@ impl SchemaArea {
         }
     }
 
-    /// The next generation could not begin: the one before goes on.
+    /// The next generation could not begin: the previous one continues.
     pub fn take_back(&mut self) {
         let Some((_, bytes)) = self.aside.take() else { return };
         if let Some(bytes) = bytes
@@ -109,7 +109,7 @@ impl SchemaArea {
         }
     }
 
-    /// Generations whose blocks all end at or before this position are needed no more.
+    /// Generations whose blocks all end at or before this position are no longer needed.
     pub fn forget_before(&mut self, oldest: u64) {
         while self.older.front().is_some_and(|&(_, end)| end <= oldest) {
             self.older.pop_front();
@@ -126,7 +126,8 @@ impl SchemaArea {
         self.older.back().map(|&(_, end)| end)
     }
 
-    /// What is after the present entry is needed no more: returns where its pages begin, and their bytes.
+    /// The bytes after the present entry are no longer needed: returns where their pages begin, and their
+    /// length.
     pub fn cut(&mut self) -> (u64, u64) {
         let end = self.areas.schema + self.start + self.bytes.map_or(0, |bytes| ENTRY_BYTES + bytes);
         let (from, top) = (end.next_multiple_of(MEMORY_PAGE_BYTES), self.areas.schema + self.top);
@@ -139,8 +140,8 @@ impl SchemaArea {
         self.older.front().map(|&(_, end)| end)
     }
 
-    /// Moves the entries that are needed together, if the present one does not find `wanted` bytes, or if what is
-    /// not needed takes half of the area's part in use. So each byte moves about once.
+    /// Moves the needed entries together, if the present entry has no room for `wanted` bytes, or if unneeded
+    /// bytes take half of the used part of the area. So each byte moves about once.
     pub fn tidy(&mut self, memory: &Arc<Memory>, wanted: u64, generation: u32) {
         let ring = RingBytes::Mapped(memory.clone());
         let (area, schema_word) = (self.areas.schema, self.areas.word(word::SCHEMA));

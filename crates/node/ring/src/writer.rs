@@ -1,6 +1,6 @@
-//! Writes a ring: it appends bytes at head and gives up whole blocks at tail. There is one writer. It waits
-//! for nobody, and asks the kernel only for pages when a schema outgrows its own. A ring in memory without a name may keep
-//! fewer bytes than it has room for ([`Writer::keep`]); then it gives the pages of what it has given up back to the kernel.
+//! Writes a ring: it appends bytes at head and gives up whole blocks at tail. There is one writer. It never waits, and asks
+//! the kernel only for pages when a schema outgrows its pages. A ring in anonymous memory may keep fewer bytes than it has
+//! room for ([`Writer::keep`]); then it returns the pages of dropped blocks to the kernel.
 //!
 //! It gives up old blocks *before* it overwrites them (tail, release fence, data, head). A reader copies
 //! first and checks tail afterwards (data, acquire fence, tail). If tail has not passed the copied bytes,
@@ -97,7 +97,7 @@ fn blocks_max(kept: u64) -> usize {
     ((kept / BLOCK_BYTES_MEAN) as usize).max(BLOCKS_REMEMBERED_MIN)
 }
 
-/// The size of a ring for which about `bytes` bytes were requested, of which there are at least `min`.
+/// The size of a ring for which about `bytes` bytes, but at least `min`, were requested.
 pub(crate) fn data_bytes(bytes: u64, min: u64) -> u64 {
     1 << bytes.clamp(min, crate::layout::DATA_MAX).ilog2()
 }
@@ -134,7 +134,7 @@ impl Writer {
         if self.schema.is_in_file() || kept == self.kept {
             return;
         }
-        // Pages of what was given up before are kept where the ring may hold most of its size: they are written over.
+        // If the ring may hold most of its size, it keeps the pages of earlier dropped blocks, and overwrites them.
         if self.kept > self.size / 4 {
             self.paged_from = self.paged_from.max(self.oldest() & !(PAGE_BYTES as u64 - 1));
         }
@@ -185,8 +185,8 @@ impl Writer {
     }
 
     /// The reason why its rows no longer reach the file of that name: somebody cut it short, removed it or
-    /// wrote to it. It needs a system call; once a second is often enough. Anonymous memory has no such
-    /// problem.
+    /// wrote to it. The check needs a system call; once a second is often enough. Anonymous memory has no
+    /// such problem.
     pub fn problem(&self) -> Option<&'static str> {
         if !self.schema.is_in_file() {
             return None;
@@ -258,7 +258,8 @@ impl Writer {
 
     /// Gives the pages before this position back, some at a time. A reader that copies zeros out of one then finds that `tail` is past it.
     fn give_back_pages(&mut self, oldest: u64) {
-        // With more than that, pages of what was given up may be those of the newest block, a round later.
+        // If the ring keeps more than that, pages of dropped blocks may already belong to the newest
+        // block, one round later.
         if self.kept > self.size / 4 {
             return;
         }
@@ -313,8 +314,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Sees to it that the schema area may be written up to `end`, which is counted from where the present
-    /// entry begins: that entry may move.
+    /// Makes room in the schema area up to `end`, counted from the beginning of the present entry, because
+    /// that entry may move.
     fn make_schema_room(&mut self, end: u64, generation: u32) -> Result<(), SchemaFull> {
         let wanted = end - self.schema.start();
         self.schema.forget_before(self.oldest());
@@ -391,7 +392,7 @@ mod tests {
                 let most = kept / PAGE + (kept / PAGES_PART).div_ceil(PAGE) + 3;
                 assert!(pages(&writer) <= most, "{kept} bytes, block {number}: {} pages", pages(&writer));
             }
-            // Of blocks smaller than a kilobyte it remembers one for each kilobyte.
+            // For blocks smaller than a kilobyte, it remembers one position for each kilobyte.
             assert!(writer.used() > kept / 2, "{} of {kept}", writer.used());
         }
     }

@@ -190,6 +190,13 @@ impl Server {
         PastBytes::new(&self.url, response.into_body().into_reader())
     }
 
+    /// The bytes of a path.
+    pub(crate) fn bytes(&self, path: &str) -> Result<PastBytes, AskError> {
+        let url = format!("{}{path}", self.base);
+        let response = self.send(&url, (FIRST_BYTE_WAIT_MAX, Some(PAST_WAIT_MAX)), ureq::Agent::get)?;
+        PastBytes::new(&self.url, response.into_body().into_reader())
+    }
+
     fn range(&self, past: &Past) -> Result<ureq::http::Response<ureq::Body>, AskError> {
         let url = format!("{}{RANGE_PATH}?{}&{}", self.base, matches(&past.patterns), past.parameters());
         let waits = (PAST_FIRST_BYTE_WAIT_MAX, Some(PAST_WAIT_MAX));

@@ -48,7 +48,8 @@ impl Sources {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// The source of this number is this hub now. `false`: it is this hub, or gets nodes from it.
+    /// Sets which hub the source with this number is now. `false`: it is this hub itself, or a hub
+    /// that gets nodes from it.
     pub fn set(&self, number: usize, hub: &HubName) -> bool {
         let hubs: Vec<[u8; 16]> = hub.sources.iter().copied().chain([hub.identity]).collect();
         if hubs.contains(&self.identity) {
@@ -75,7 +76,7 @@ impl Sources {
 
     /// No nodes come from the source of this number.
     pub fn forget(&self, number: usize) {
-        // Hubs that read here may go on as they are: fewer sources make no loop.
+        // Hubs that read here need not change: fewer sources make no loop.
         self.by_number().remove(&number);
     }
 }

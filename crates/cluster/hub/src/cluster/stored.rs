@@ -1,4 +1,4 @@
-//! What the cluster gives to a store: the rows of base lanes, those of channels that are kept, and the results of rules. It knows no file.
+//! What the cluster gives to a store: the rows of base lanes, the rows of kept channels, and the results of rules. It knows no file.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,13 +26,14 @@ impl Cluster {
         self.intake.get()
     }
 
-    /// The newest rows of a node's base lane, which are in no block of the log yet; `None`: it has none, or there is no store.
+    /// The newest rows of a node's base lane, which are in no block of the log yet; `None`: there are no such rows, or there
+    /// is no store.
     #[cfg(test)]
     pub fn open_blocks(&self, node: &NodeName) -> Option<LoggedBlock> {
         self.node(node)?.lock().lanes().base()?.open_for_log()
     }
 
-    /// What the log has counted, if there is one.
+    /// The counts of the log, if there is one.
     pub(crate) fn log_counts(&self) -> Vec<(Arc<Metric>, u64)> {
         let Some(counts) = self.intake().map(Intake::counts) else { return Vec::new() };
         use Unit::{Bytes, Count};
@@ -80,8 +81,8 @@ impl Cluster {
         counts.map(metric).into()
     }
 
-    /// Hands open blocks to the log that began this long ago: those of silent nodes, which may never end, and of nodes with
-    /// a slow base lane. With an age of 0, as at the end of the program, all of them.
+    /// Hands open blocks of this age to the log: blocks of silent nodes, which may never end, and of nodes with a slow base
+    /// lane. With an age of 0, as at the end of the program, it hands over all open blocks.
     pub fn hand_over(&self, age: Nanos) {
         let now = clock::boot();
         for node in self.nodes() {
@@ -91,7 +92,7 @@ impl Cluster {
     }
 }
 
-/// What each commit of the log takes: what has come since the last one.
+/// Each commit of the log takes what has come since the last commit.
 impl OpenBlocks for Cluster {
     fn grown(&self, take: &mut Take<'_>) {
         for node in self.nodes() {
@@ -101,7 +102,7 @@ impl OpenBlocks for Cluster {
     }
 }
 
-/// What answers about the past have from the hub itself: rows that have just come.
+/// The hub's own part of answers about the past: rows that have just come.
 impl OpenRows for Cluster {
     fn nodes(&self) -> Vec<NodeName> {
         let nodes = self.nodes();

@@ -23,11 +23,12 @@ pub(crate) struct Selection {
     speaking: Vec<u32>,
     /// The terms of a subscription at such a node, beyond the base lane.
     pub terms: Option<Arc<Terms>>,
-    /// Every series of a lane: of a channel the node sends only what the reader is to get, under names that no pattern has.
+    /// Select every series of a lane: in a channel the node sends only series for the reader, under names that no pattern
+    /// matches.
     is_all: bool,
-    /// Who begins to read wants the row that was sent last, too.
+    /// A new reader also wants the row that was sent last.
     gives_states: bool,
-    /// The store keeps the rows: nobody reads them here.
+    /// The rows are only for the store: no reader reads them here.
     pub is_kept: bool,
     /// The version of the link that the reader speaks; it decides which values the reader knows.
     version: u8,

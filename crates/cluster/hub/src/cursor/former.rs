@@ -1,5 +1,5 @@
-//! Base lanes of epochs before the present one: a reader of every row gets the rows of each of them, one lane after the other, and then
-//! the present lane. Of a node that was started again several times while the reader was away, it lacks no epoch. It hands out no row.
+//! Base lanes of former epochs: a reader of every row gets the rows of each former lane, one lane after the other, and then the present
+//! lane. So it lacks no epoch of a node that restarted several times while the reader was away. This file hands out no row.
 
 use khz_model::Nanos;
 
@@ -44,15 +44,16 @@ impl Former {
 }
 
 impl Cursor {
-    /// Its reader gets the rows of every epoch that is here: it is a hub, which says of each lane what it has.
+    /// Its reader gets the rows of every epoch that is here. The reader is a hub, which says for each lane
+    /// which rows it has.
     pub fn takes_every_epoch(&mut self) {
         if self.numbers == Numbers::Nodes && !self.is_of_channel() {
             self.former = Some(Box::default());
         }
     }
 
-    /// The reader wants late rows, as far back as this. Epochs that are over are none of those that it wants, unless its lane was
-    /// replaced, and these have rows of that time. `true`: such a lane comes first, and the present one is offered again after it.
+    /// The reader wants late rows, as far back as `span`. It does not want rows of former epochs, unless its lane was replaced and
+    /// a former lane has rows of that time. `true`: such a lane comes first, and the present lane is offered again after it.
     pub(super) fn goes_back(&mut self, node: &Node, span: Nanos) -> bool {
         if self.numbers != Numbers::Nodes || self.is_of_channel() {
             return false;
@@ -94,7 +95,7 @@ impl Cursor {
         own.or_else(|| former_bases(node.lanes()).find(due)).map(|lane| lane.id)
     }
 
-    /// True while rows of a former lane wait to be handed out. What came late came after all rows in order.
+    /// True while rows of a former lane wait to be handed out. Late rows come after all rows in order.
     pub(super) fn has_rest_of_former(&mut self, node: &Node) -> bool {
         let Some(served) = self.lane else { return false };
         let Some(lane) = former_bases(node.lanes()).find(|lane| lane.id == served.id) else { return false };
@@ -159,7 +160,7 @@ impl Cursor {
         is_same || self.former.is_some() && (is_base() || !self.is_final(node, *served))
     }
 
-    /// The rows of a lane that is over which will not come: all that are not here. What a hub below has may come later, in the same
+    /// The rows of a former lane that will not come: all that are not here. Rows that a hub below has may come later, in the same
     /// epoch.
     pub(super) fn never_come(&self, node: &Node, served: &ServedLane) -> Vec<(u64, u64)> {
         let end = self.former.as_ref().map_or(0, |former| former.end);

@@ -1,5 +1,6 @@
-//! A gap in the rows of a channel. Readers of channels take no late rows, but every row may be the one that they wait for. So
-//! the rows of the gap come first: those that are here, and those that the node sends again. Newer rows wait in the lane until then.
+//! A gap in the rows of a channel. Readers of channels take no late rows, but every row may be the row that they wait for. So the
+//! rows of the gap come first: the rows that are here, and the rows that the node sends again. Newer rows wait in the lane until
+//! then.
 
 use khz_model::Nanos;
 
@@ -20,10 +21,10 @@ pub(super) struct Gap {
     waits: Option<(u64, Nanos)>,
 }
 
-/// How it goes on after a gap was looked at.
+/// The result of a check of a gap.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// There is none, or not any more.
+    /// There is no gap, or no gap any more.
     Whole,
     /// There is more to hand out.
     More,
@@ -31,7 +32,7 @@ pub(super) enum Filled {
     Waits,
 }
 
-/// What becomes of the next rows of a gap.
+/// What to do with the next rows of a gap.
 enum Next {
     Here(Block, u64),
     Lost(u64),
@@ -72,7 +73,7 @@ impl Cursor {
                     bytes += block.bytes.len();
                     self.choose(&block.schema, take);
                     self.decode(&block.bytes, false, take);
-                    // Bytes of a block were checked when they came; if they do not decode all the same, nobody waits for them.
+                    // Bytes of a block were checked when they came. If they still cannot be decoded, no reader waits for them.
                     self.lose_until(to, take);
                 }
             }
@@ -87,7 +88,7 @@ impl Cursor {
         }
     }
 
-    /// What becomes of the row that is expected, and of those after it. `None`: there is no gap, or not any more.
+    /// What to do with the expected row, and with the rows after it. `None`: there is no gap, or no gap any more.
     fn next_of_gap(&mut self, is_over: bool) -> Option<Next> {
         let until = self.gap.as_ref()?.until;
         let shared = self.node.clone();
@@ -121,7 +122,8 @@ impl Cursor {
         Some(Next::ToCome)
     }
 
-    /// Whether rows that are not here may still come, and the reader may wait for them. From then on the lane keeps late rows.
+    /// True if rows that are not here may still come, so that the reader may wait for them. From the first call on, the lane
+    /// keeps late rows.
     fn may_wait(&mut self, node: &mut Node, is_over: bool) -> bool {
         let (can_resend, now) = (node.can_resend(), clock::boot());
         // A forgotten node is another one when it comes back; a reader of the link asks it then.
@@ -140,7 +142,7 @@ impl Cursor {
             _ => now,
         };
         gap.waits = Some((changes, since));
-        // A node behind another hub cannot be asked; what that hub does not have is lost.
+        // We cannot request rows from a node behind another hub: rows that this hub lacks are lost.
         let may_wait = !is_over && (can_resend || !lane.alive) && now.since(since) < GAP_WAIT;
         if may_wait {
             lane.late.wait_until(Nanos(since.0 + GAP_WAIT.0));

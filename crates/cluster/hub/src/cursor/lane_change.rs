@@ -21,8 +21,9 @@ impl Cursor {
                 stands_in = node.link().link().is_some_and(Link::is_through_hub);
                 self.former_due(node).or_else(base)
             }
-            // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
-            // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
+            // The present lane continues until the node has answered, and while the node is down. If the reader returns
+            // to a lane that it left, it continues with the next row: older rows of that lane are not delivered, and rows
+            // in between do not count as lost.
             Some(Some(subscription)) => {
                 let has_rows =
                     |id| present == Some(id) || node.lanes().get(id).is_some_and(|lane| !lane.late.begins());
@@ -37,7 +38,7 @@ impl Cursor {
         Some(served)
     }
 
-    /// Goes to the lane that serves now, once all rows of the lane before are handed out. `true`: they are not yet, so
+    /// Moves to the lane that serves now, once all rows of the previous lane are handed out. `true`: they are not, so
     /// there is more to read.
     pub(super) fn change_lane_when_over(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
         let shared = self.node.clone();

@@ -1,5 +1,6 @@
-//! Rows that a reader is missing, if it wants every row, late or not: it fetches rows that came late, asks the node to send
-//! again what is not here, and reports what is lost. A row also waits here while an earlier one of the same number may come.
+//! Rows that a reader is missing, if it wants every row, late or not: it fetches rows that came late, asks the node to
+//! resend rows that are not here, and reports lost rows. A row also waits here while an earlier row of the same number may
+//! come.
 
 use std::ops::Range;
 
@@ -84,9 +85,10 @@ struct Work {
     asks_before: u64,
     /// The node can be asked for rows.
     can_ask: bool,
-    /// The lane is over: what is not here does not come in it.
+    /// The lane is over: rows that are not here will not come in it.
     is_over: bool,
-    /// The lane is over, and no other one has its rows: the first row of a number that is here stands for it.
+    /// The lane is over, and no other lane has its rows. So, of each number, the first row that is here is
+    /// handed out.
     is_final: bool,
     /// It ends after some bytes.
     is_limited: bool,
@@ -139,7 +141,8 @@ impl Cursor {
             self.late_rows(served, &mut missing, &block, rows, take);
         }
         for (from, to) in work.lost {
-            // A reader's number stands for `every` rows of the node: it is lost when all of these are.
+            // A reader's number covers `every` rows of the node. It is lost when all of these rows are
+            // lost.
             let (from, to) = (from.div_ceil(every), to / every);
             for (from, to) in missing.holes(from, to) {
                 missing.settle(from, to, take);
@@ -151,7 +154,8 @@ impl Cursor {
         work.until.is_none()
     }
 
-    /// Of numbers that wait for their first row in a lane that is over: the rows that are here. All others were handed out.
+    /// The rows of a lane that is over, for numbers that still wait for their first row. Rows of all other numbers were
+    /// handed out.
     pub(super) fn rest_of(&self, node: &Node) -> Vec<Rows> {
         let is_thinned = self.lane.is_some_and(|served| served.every > 1);
         if is_thinned { self.missing_here(node, true) } else { Vec::new() }
@@ -197,8 +201,8 @@ impl Cursor {
     }
 }
 
-/// Whether a hub above waits for the next row of a lane before it gets late ones. Of a node that is away it does so for as long as nodes
-/// need to come back.
+/// Whether a hub above waits for the next row of a lane before it gets late ones. If the node is away, the hub waits for the
+/// time that nodes need to come back.
 fn waits_for_row(node: &mut Node, lane: u64) -> bool {
     let until = Nanos(node.link().changed().0 + GAP_WAIT.0);
     let Some(lane) = node.lanes_mut().get_mut(lane) else { return false };
@@ -242,13 +246,15 @@ impl Work {
                     self.blocks.push((block, from..to));
                 }
             }
-            // What is lost in it may be in another lane with the same rows: who leaves it knows.
+            // Another lane with the same rows may have a row that was lost in this one. The code
+            // that leaves the lane decides.
             Part::Lost(..) if self.is_over => {}
             Part::Lost(from, to) => self.lose(from, to),
             // The node cannot be asked now; the lane changes when it can.
             Part::Gone(..) | Part::Never(..) if !is_alive || self.is_over => {}
             Part::Never(from, to) => self.ask(from, to),
-            // Rows that were here when the reader came are asked for. For later ones the reader was too slow.
+            // Rows that were here when the reader came are requested again. For later rows the reader was too
+            // slow.
             Part::Gone(from, to) => {
                 let asked = to.min(self.asks_before);
                 if from < asked {
@@ -261,8 +267,8 @@ impl Work {
         }
     }
 
-    /// The first row from here on that may be handed out. Of the rows that share a number it is always the first one that is not lost,
-    /// whatever came first, and whichever hub hands it out.
+    /// The first row from `row` on that may be handed out. Of the rows that share a number, it is the first that is not lost, whatever
+    /// row came first, and at every hub.
     fn first_due(&self, row: u64) -> u64 {
         let first = row / self.every * self.every;
         let is_lost = || self.lost.iter().any(|&(from, to)| from <= first && row <= to);

@@ -1,4 +1,5 @@
-//! What a reader hears of a node beside its rows: that it came or went, and how it serves the subscription.
+//! Notices for a reader about a node, beside its rows: the node came or went, or serves the subscription at
+//! another rate.
 
 use std::sync::atomic::Ordering;
 
@@ -12,9 +13,8 @@ const DENIED: &str =
     "has too many different subscriptions; showing the base lane: try again when other readers have gone";
 
 impl Cursor {
-    /// What the node answered about the rate, once; of a channel, each time that it says something else, and a refusal once on each
-    /// connection of the node. After that, a notice whenever
-    /// the lane becomes slower than asked, or runs as asked again.
+    /// The node's answer about the rate, once. For a channel: each new answer, and a refusal once on each connection of the node.
+    /// After that, a notice whenever the lane becomes slower than requested, or runs at the requested rate again.
     pub fn take_notice(&mut self) -> Option<Notice> {
         if let Some(is_told @ false) = &mut self.denied {
             *is_told = true;
@@ -26,7 +26,8 @@ impl Cursor {
         let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
         let connection = subscription.hang_ups();
         drop(node);
-        // A node that has come back refuses a channel again: those who wait for its rows since then hear that.
+        // A node that has come back refuses a channel again. Readers that have waited for its rows since then
+        // get a notice.
         if self.is_of_channel() && !answer.granted && self.answered_on != connection {
             (self.answered_on, self.has_answered) = (connection, false);
         }
@@ -34,7 +35,8 @@ impl Cursor {
         if answer.granted && std::mem::take(&mut self.is_refused) {
             return Some(Notice::of(self.node.name.clone(), Notice::SENDS_NOW));
         }
-        // What it says of a channel that it sends may change, as which series it has memory for.
+        // The text about a granted channel may change, for example when there is memory for other
+        // series.
         if answer.granted && self.is_of_channel() && self.said.as_deref().unwrap_or_default() != answer.text {
             self.has_answered = true;
             let text =
@@ -51,7 +53,8 @@ impl Cursor {
             false => {
                 self.has_answered = true;
                 let text = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
-                // A base lane without any of the series shows nothing, and a hub above says itself what it has.
+                // A base lane without any of the series shows nothing. A hub above reports its own series
+                // itself.
                 let is_said = self.columns.are_bare() || self.lane.is_some_and(|served| served.stands_in);
                 match answer.granted || self.is_of_channel() || is_said {
                     true => text,

@@ -20,13 +20,14 @@ impl Cursor {
         }
     }
 
-    /// Decodes copied bytes. Of the newest piece the unfinished end is read again later.
+    /// Decodes copied bytes. The unfinished end of the newest piece is read again later.
     pub(super) fn decode(&mut self, mut bytes: &[u8], newest: bool, take: &mut impl FnMut(Event<'_>)) {
         while !bytes.is_empty() {
             match self.decoder.step(bytes) {
                 Ok(Step::Header(length)) => {
                     bytes = &bytes[length..];
-                    // A block of another generation may have fewer slots: what it lacks has changed too.
+                    // A block of another generation may have fewer slots. Slots that it lacks have
+                    // changed too.
                     self.skipped = true;
                 }
                 Ok(Step::Row(length)) => {
@@ -68,8 +69,8 @@ impl Cursor {
         take(Event::Row(&self.columns, &self.decoder, number, all));
     }
 
-    /// Another row of this number comes first at the node. A reader that takes late rows gets that one, as it does from every other
-    /// hub, or what is left if it is lost. `false`: this reader takes none.
+    /// At the node, another row of this number comes first. A reader that takes late rows gets that row, as at every other hub, or
+    /// another one if it is lost. `false`: this reader takes no late rows.
     fn leaves_to_late(&mut self, number: u64) -> bool {
         let Some(missing) = &mut self.missing else { return false };
         missing.retry();

@@ -5,7 +5,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::lane::Lane;
 
-/// A lane as one reader gets it: one row of `every` rows is handed out.
+/// A lane as one reader gets it: of `every` rows, one is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ServedLane {
     pub id: u64,

@@ -1,6 +1,6 @@
-//! What serves a cursor: the node's base lane, thinned to the reader's rate, or a lane of its own, for which it subscribes at the node.
-//! The request and the rate of the base lane decide, and nothing else: each hub decides alike, whoever came first, so that a reader
-//! finds the same rows under the same numbers at each of its hubs. It follows no lane.
+//! Which lane serves a cursor: the node's base lane, thinned to the reader's rate, or a separate lane, for which the cursor subscribes
+//! at the node. Only the request and the rate of the base lane decide. So each hub decides alike, and a reader finds the same rows
+//! under the same numbers at each of its hubs. It follows no lane.
 
 use super::Cursor;
 use crate::node::{Node, Terms};
@@ -17,7 +17,7 @@ enum Served {
 }
 
 impl Served {
-    /// What serves these terms. Without terms it is the base lane, whatever its rate.
+    /// The lane that serves these terms. Without terms it is the base lane, at any rate.
     fn of(terms: Option<&Terms>, node: &Node) -> Self {
         let Some(terms) = terms else { return Served::ByBase };
         if terms.channel.is_some() || terms.prompt {
@@ -62,7 +62,7 @@ impl Cursor {
             node.hear(number, bell);
         }
         self.start = node.start_of_reader(number, self.selection.gives_states());
-        // The handler of a channel may change its rate: that is not the node's ceiling.
+        // The handler of a channel may change its rate; then the rate is not limited by the node.
         self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(khz_model::Pace::new);
     }
 

@@ -1,5 +1,5 @@
 //! Rows of a lane that some readers are missing: blocks that came late, rows that are lost, and rows that the node was
-//! asked to send again. It decides nothing for a reader; it only says what became of a row.
+//! asked to send again. It decides nothing for a reader; it only knows the state of each row.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use khz_model::Nanos;
 use super::{Block, Lane};
 use crate::limits::{LATE_BYTES_MAX, LATE_KEPT};
 
-/// What is known of rows that readers are missing.
+/// The known state of rows that readers are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
     /// Blocks that came late, in the order in which they came, each with the time.
@@ -31,7 +31,7 @@ pub(crate) struct Late {
     pub changes: u64,
 }
 
-/// What became of some rows.
+/// The state of some rows.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// They are in this block.
@@ -71,8 +71,8 @@ impl Late {
         !self.blocks.is_empty()
     }
 
-    /// These rows came with the newest block, or late when no reader wanted late rows: they are not under way any more.
-    /// A reader that is missing them finds them in their block, or asks again.
+    /// These rows came with the newest block, or came late when no reader wanted late rows: they are no longer under
+    /// way. A reader that is missing them finds them in their block, or requests them again.
     pub fn came(&mut self, from: u64, to: u64) {
         if !self.again.parts(from, to).is_empty() {
             self.again.remove(from, to);
@@ -95,8 +95,8 @@ impl Late {
         }
     }
 
-    /// Rows from here on are wanted of the node (`None`: from the first that comes, since rows may have been made after
-    /// the lane was offered). `false`: that was said before on this connection.
+    /// Readers want the node's rows from this row on (`None`: from the first that comes, since rows may have been made
+    /// after the lane was offered). `false`: this was already set on this connection.
     pub fn want(&mut self, from: Option<u64>) -> bool {
         if std::mem::replace(&mut self.is_wanted, true) {
             return false;
@@ -173,8 +173,8 @@ impl Late {
 }
 
 impl Lane {
-    /// What became of the rows `from..to`, in order; rows that are still to come are left out. It stops after about
-    /// `bytes` of blocks: the second value is the row up to which it got.
+    /// The states of the rows `from..to`, in order, without rows that are still to come. It stops after about
+    /// `bytes` of blocks; the second value is the row where it stopped.
     pub fn parts(&self, from: u64, to: u64, bytes: usize) -> (Vec<Part>, u64) {
         let (mut parts, mut at, mut left) = (Vec::new(), from, bytes);
         while at < to {

@@ -1,7 +1,6 @@
-//! A lane's way into the store: a base lane's, or that of a channel which is kept. It hands over a block when the block has ended, or
-//! when no row has come for long. Of the open block it gives what has come, whenever the log asks. If the node's clock is wrong, it
-//! says by how much the store must shift the times; the bytes stay. It writes nothing itself; the store's log does, in a thread of
-//! its own.
+//! How the rows of a base lane or of a kept channel get into the store. It hands over a block when the block has ended, or when no
+//! row has come for long. Whenever the log asks, it also gives the rows of the open block. If the node's clock is wrong, it says by
+//! how much the store must shift the times; the bytes stay. It writes nothing itself; the store's log does, in a thread of its own.
 
 use std::sync::Arc;
 
@@ -13,8 +12,9 @@ use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, Take};
 
 use super::{Block, Lane, Open};
 use crate::clock;
-use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX};
+use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX, UNMEASURED_MAX};
 use crate::schemas::Schema;
+use crate::trusted;
 
 /// What a lane hands to the log, and what it has handed over.
 #[derive(Debug)]
@@ -24,16 +24,18 @@ pub(super) struct LaneLog {
     /// Rows that the log had before this hub's start.
     before: Ranges,
     clock: Option<NodeClock>,
+    /// Since when its rows wait for that, on our boot clock; `None`: they do not.
+    waits_since: Option<Nanos>,
     /// Bytes of the open block that the log has taken.
     bytes: usize,
     /// When something came of the open block first, on our boot clock; `None`: nothing has come since it was handed over.
     began: Option<Nanos>,
-    /// The log has taken rows of this block, but the node has recorded others: they must be taken back.
+    /// The log has taken rows of this block, but the node has recorded others: the log must drop them.
     void: Option<(Header, Arc<Schema>)>,
     /// Rows of the open block that were handed over as a block, because it did not go on for long.
     rows: u32,
-    /// What had come of the open block before the node sent it again from its start. It stays until the resent block has
-    /// as many rows.
+    /// The rows of the open block before the node sent it again from its start. They stay until the resent block has as
+    /// many rows.
     replaced: Option<LoggedBlock>,
     /// Blocks of the past that came before the node's clock was measured, each with the time of its last row.
     unmeasured: Vec<(Block, Nanos)>,
@@ -44,6 +46,17 @@ pub(super) struct LaneLog {
 struct NodeClock {
     ahead: i64,
     real_offset: i64,
+    /// By how much ours had been set then; `None`: another hub compared it with its own clock.
+    ours_set_by: Option<i64>,
+}
+
+/// Whose clock a node's clock was compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComparedWith {
+    /// That of this hub.
+    Ours,
+    /// That of the hub below through which the node comes.
+    AnotherHubs,
 }
 
 impl LaneLog {
@@ -58,6 +71,7 @@ impl LaneLog {
             lane,
             before,
             clock: None,
+            waits_since: None,
             bytes: 0,
             began: None,
             void: None,
@@ -67,14 +81,23 @@ impl LaneLog {
         }
     }
 
-    /// What must be added to the times of a block because the node's clock is wrong. A block has its real time minus its boot
-    /// time. Within one boot, and so within an epoch, this changes only when the clock is set: so it says how far off the clock
-    /// was when the block was written.
+    /// What must be added to the times of a block because the node's clock is wrong. A block has its real time minus its boot time.
+    /// Within one boot, and so within an epoch, this difference changes only when the clock is set. So it shows how far off the clock
+    /// was when the block was written. If our clock was set since that measurement, this counts, too: otherwise rows would get wrong
+    /// times for up to a minute, until the next measurement.
     fn shift(&self, header: &Header) -> i64 {
         let Some(clock) = self.clock else { return 0 };
         let set_since = header.stamp.real_offset.saturating_sub(clock.real_offset);
-        let ahead = clock.ahead.saturating_add(set_since);
+        let ours_set_since = clock.ours_set_by.map_or(0, |before| trusted::set_by().saturating_sub(before));
+        let ahead = clock.ahead.saturating_add(set_since).saturating_sub(ours_set_since);
         if ahead.unsigned_abs() > CLOCK_OFF_MAX.0 { ahead.saturating_neg() } else { 0 }
+    }
+
+    /// True for a moment after the node has come, before its clock is measured: rows at a wrong time would look as if the node were
+    /// silent.
+    fn waits(&self) -> bool {
+        let is_soon = |since: Nanos| clock::boot().since(since) < UNMEASURED_MAX;
+        self.clock.is_none() && self.waits_since.is_some_and(is_soon)
     }
 
     fn block_of(&self, block: &Block, last: Nanos) -> LoggedBlock {
@@ -103,10 +126,11 @@ impl LaneLog {
         }
     }
 
-    /// Gives the log what has come of the open block since it took something of it.
+    /// Gives the log the bytes of the open block that have come since the log last took some.
     fn give(&mut self, open: Option<&Open>, take: &mut Take<'_>) {
         if let Some((header, schema)) = &self.void {
-            // The block begins again without rows: a restart of the hub makes nothing of those before.
+            // The block begins again without rows: after a restart, the hub finds no trace of the
+            // earlier rows.
             let nothing = OpenBlock {
                 header,
                 begins: Some((schema.clone(), schema.hash())),
@@ -120,7 +144,7 @@ impl LaneLog {
             }
             self.void = None;
         }
-        let Some(open) = open.filter(|open| open.bytes.len() > self.bytes) else { return };
+        let Some(open) = open.filter(|open| open.bytes.len() > self.bytes && !self.waits()) else { return };
         let schema = || (open.schema.clone() as Arc<dyn Columns>, open.schema.hash());
         let rows = OpenBlock {
             header: &open.header,
@@ -135,7 +159,8 @@ impl LaneLog {
         }
     }
 
-    /// Hands over the blocks of which the log does not have every row any more. Of the open block it gets all that came.
+    /// Hands over again the blocks of which the log lacks some rows. For the open block, the log gets all rows that
+    /// came.
     fn again<'a>(&mut self, blocks: impl IntoIterator<Item = &'a Block>) {
         let stored = self.lane.stored();
         let is_stored = |block: &Block| {
@@ -147,7 +172,7 @@ impl LaneLog {
         self.bytes = 0;
     }
 
-    /// The open block comes again from its start. What had come of it stays until as much has come again.
+    /// The open block comes again from its start. Its earlier rows stay until as many have come again.
     pub(super) fn comes_again(&mut self, block: Option<(Block, Nanos)>) {
         if let Some((block, last)) = block.filter(|(block, _)| self.is_longest(block.rows)) {
             self.replaced = Some(self.block_of(&block, last));
@@ -177,12 +202,13 @@ impl LaneLog {
         self.begin();
     }
 
-    /// Whether no more than these rows of the open block have ever come.
+    /// True if at most these rows of the open block have ever come.
     fn is_longest(&self, rows: u32) -> bool {
         self.replaced.as_ref().is_none_or(|replaced| replaced.rows <= rows)
     }
 
-    /// The rows of the open block are not what the node has recorded. Returns how many of them there may be.
+    /// The rows of the open block are not the rows that the node has recorded. Returns how many of them
+    /// there may be.
     pub(super) fn take_back(&mut self, header: &Header, schema: &Arc<Schema>) -> u32 {
         if self.lane.has_open(header.first_row) {
             self.void = Some((*header, schema.clone()));
@@ -243,7 +269,20 @@ impl Lane {
         }
     }
 
-    /// The lane's rows go into no log any more; what has come goes there.
+    /// The node has just come, and this hub measures its clock in a moment: until then the log gets no rows of the lane.
+    pub fn await_clock(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.waits_since = Some(clock::boot());
+        }
+    }
+
+    /// True if the log stores the rows as if the node's clock were right, because nobody has measured the
+    /// clock yet.
+    pub fn lacks_clock(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.clock.is_none())
+    }
+
+    /// Stops logging the lane's rows. The rows that have come are handed over first.
     pub fn log_no_more(&mut self) {
         self.hand_over(Nanos(0), clock::boot());
         self.log = None;
@@ -254,8 +293,8 @@ impl Lane {
         self.log.is_some()
     }
 
-    /// True for a lane in which a channel that is kept ran while this hub was away: it gives the store the rows that it has, and
-    /// nobody else reads it.
+    /// True for a lane in which a kept channel ran while this hub was away. The lane gives its rows to the store, and no other
+    /// reader reads it.
     pub fn is_former_of_channel(&self) -> bool {
         self.is_logged() && channel_of(&self.name).is_some()
     }
@@ -275,17 +314,18 @@ impl Lane {
         self.log.as_ref().map_or(0, |log| log.lane.stored_until())
     }
 
-    /// The node's clock was measured: it is this much ahead of ours.
-    pub fn set_clock(&mut self, ahead: i64) {
+    /// The node's clock was measured: it is this much ahead.
+    pub fn set_clock(&mut self, ahead: i64, of: ComparedWith) {
         let Some(real_offset) = self.newest().map(|stamp| stamp.real_offset) else { return };
         if let Some(log) = &mut self.log {
-            log.clock = Some(NodeClock { ahead, real_offset });
+            let ours_set_by = (of == ComparedWith::Ours).then(trusted::set_by);
+            log.clock = Some(NodeClock { ahead, real_offset, ours_set_by });
             log.measured();
         }
     }
 
-    /// Gives the log what has come of the open block since it took something of it. If it has lost rows, it gets again what is
-    /// in memory.
+    /// Gives the log the bytes of the open block that have come since the log last took some. If the log has lost rows, it
+    /// gets the rows in memory again.
     pub fn give_log(&mut self, take: &mut Take<'_>) {
         if let Some(log) = &mut self.log {
             if log.lane.take_lost() {
@@ -297,7 +337,7 @@ impl Lane {
 
     /// The open block for the log, as far as it has come.
     pub fn open_for_log(&self) -> Option<LoggedBlock> {
-        let log = self.log.as_ref()?;
+        let log = self.log.as_ref().filter(|log| !log.waits())?;
         match (self.open_block(), self.newest()) {
             (Some(block), Some(last)) if log.is_longest(block.rows) => {
                 Some(log.block_of(&block, last.real()))
@@ -308,7 +348,7 @@ impl Lane {
 
     /// First and last time of the open block; [`Lane::open_for_log`] may return a shorter part of it.
     pub fn open_span(&self) -> Option<(Nanos, Nanos)> {
-        let log = self.log.as_ref()?;
+        let log = self.log.as_ref().filter(|log| !log.waits())?;
         let open = self.open.as_ref().zip(self.newest()).map(|(open, last)| {
             let shift = log.shift(&open.header);
             let corrected = |time: Nanos| Nanos(time.0.saturating_add_signed(shift));

@@ -45,7 +45,7 @@ impl Lane {
         let latest = self.latest.get_or_insert_with(|| {
             Box::new(Latest { decoder: Decoder::new(), first_row: u64::MAX, offset: 0 })
         });
-        // A block that came again after an outage may be shorter than what was decoded of it.
+        // A block that came again after an outage may be shorter than the part that was decoded.
         if latest.first_row != first_row || latest.offset > open.bytes.len() {
             (latest.first_row, latest.offset) = (first_row, 0);
         }
@@ -114,7 +114,7 @@ impl Lane {
         (next.place.offset == 0 && !next.bytes.is_empty()).then_some(next.place.first_row)
     }
 
-    /// The row after those of the block at a reader's place; `None`: the block is not here.
+    /// The row after the block at a reader's place; `None`: the block is not here.
     pub fn end_at(&self, place: &Place) -> Option<u64> {
         let open = self.open.as_ref().filter(|open| open.header.first_row == place.first_row);
         let end = open.map(|open| place.first_row + u64::from(open.scanner.rows()));
@@ -132,7 +132,8 @@ impl Lane {
         {
             return Some(Next { place: *place, bytes: &block.bytes, schema: &block.schema });
         }
-        // The reader has that block, or the block was dropped: it goes on with the next block that is here.
+        // The reader has that block, or the block was dropped. It continues with the next block that is
+        // here.
         let at = |header: &Header| Place { first_row: header.first_row, offset: 0 };
         Some(match self.recent.get(self.recent_after(place.first_row)) {
             Some(block) => Next { place: at(&block.header), bytes: &block.bytes, schema: &block.schema },
@@ -146,14 +147,14 @@ impl Lane {
         self.recent.get(at).filter(|block| block.header.first_row == first_row)
     }
 
-    /// The first and the last time of the rows that are here.
+    /// The times of the first and the last row here.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         let oldest = self.recent.iter().map(|block| block.header.stamp.real());
         let first = oldest.chain(self.open.iter().map(|open| open.header.stamp.real())).min()?;
         Some((first, self.newest()?.real().max(first)))
     }
 
-    /// The place after everything that is here.
+    /// The place after all rows that are here.
     pub fn leave(&self) -> Place {
         let offset = self.open.as_ref().map_or(0, |open| open.bytes.len());
         Place { offset, ..self.join() }
@@ -190,8 +191,8 @@ impl Lane {
         if span == Nanos(u64::MAX) {
             return 0;
         }
-        // Rows on their way may be of any age: the period tells how many rows the span has. Of a node that has just come, none may have
-        // come so far.
+        // Rows on their way may be of any age. The period gives the number of rows in the span: a node that has just come may have sent
+        // none yet.
         let rows = span.0.checked_div(self.period.0).unwrap_or(u64::MAX).saturating_add(1);
         let by_period = self.next_row().max(self.next_offered).saturating_sub(rows);
         let Some(newest) = self.newest() else { return by_period / every };
@@ -222,7 +223,8 @@ impl Lane {
     }
 }
 
-/// Blocks in the order of their ends, each row once: of two blocks the one that ends later has the rows of both.
+/// Blocks in the order of their ends, without repeated rows: if two blocks overlap, the block that ends later
+/// has the rows of both.
 fn without_overlaps(blocks: Vec<Block>) -> Vec<Block> {
     let (mut until, mut apart) = (u64::MAX, Vec::with_capacity(blocks.len()));
     for block in blocks.into_iter().rev() {

@@ -1,4 +1,5 @@
-//! The schemas of a lane, in generations: what its slots mean, and what growing them costs.
+//! The schemas of a lane, in generations: the meaning of its slots, and the cost when a schema
+//! grows.
 
 use std::sync::Arc;
 
@@ -19,17 +20,17 @@ impl Lane {
         self.schemas.present()
     }
 
-    /// Bytes that are here of the schema that was offered last.
+    /// How many bytes of the last offered schema are here.
     pub fn schema_bytes(&self) -> u64 {
         self.schemas.offered_bytes()
     }
 
-    /// The same, as another holder of it.
+    /// The newest schema, shared with the caller.
     pub fn newest_schema(&self) -> Option<Arc<Schema>> {
         self.schemas.present().cloned()
     }
 
-    /// The newest generation of which a schema is here.
+    /// The newest generation with a schema here.
     pub fn newest_generation(&self) -> Option<u32> {
         self.schemas.newest()
     }
@@ -39,7 +40,8 @@ impl Lane {
         self.schemas.of(generation)
     }
 
-    /// The node offers a schema, which is `whole` if another lane has it: then this lane has it at once.
+    /// The node offers a schema. If another lane has the whole schema (`whole`), this lane has it at
+    /// once.
     pub fn offer_schema(&mut self, generation: u32, offered: Offered, whole: Option<Arc<Schema>>) {
         self.schemas.offer(generation, offered, whole.as_ref());
         if let Some(whole) = whole {
@@ -78,7 +80,8 @@ impl Lane {
         }
     }
 
-    /// The generation for rows whose slots mean this: the newest one, if it means the same or less so far, or another one.
+    /// The generation for rows with the slots of `schema`: the newest generation, if its schema is the same or a beginning
+    /// of it; otherwise another generation.
     pub fn generation_for(&mut self, schema: &Arc<Schema>) -> u32 {
         let newest = self.schemas.newest();
         if let (Some(newest), Some(known)) = (newest, self.newest_schema()) {
@@ -95,8 +98,8 @@ impl Lane {
         generation
     }
 
-    /// Drops the blocks of a generation that was pushed out: they would keep its schema alive, and what a lane holds of
-    /// schemas has a limit.
+    /// Drops the blocks of a generation that was pushed out: they would keep its schema alive, and the memory for a
+    /// lane's schemas is limited.
     fn forget_meaningless(&mut self) {
         if !self.schemas.is_full() {
             return;
@@ -124,8 +127,8 @@ impl Lane {
         }
     }
 
-    /// What a longer schema costs: the slots before it are copied or compared, and every block gets it. A schema that
-    /// is here already costs nothing.
+    /// The cost of a longer schema: the earlier slots are copied or compared, and every block gets the schema. A
+    /// schema that we already have costs nothing.
     pub fn growth(&self, generation: u32, bytes: u64) -> usize {
         match self.schema(generation) {
             Some(here) if here.bytes() >= bytes => 0,

@@ -11,7 +11,7 @@ pub(crate) struct Changes {
     bell: Condvar,
 }
 
-/// What was seen of the changes.
+/// The changes that were already seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// How many changes there were.
@@ -45,8 +45,8 @@ impl Changes {
         self.bell.notify_all();
     }
 
-    /// Something has changed that must be written at once. `false`: it could not be written, or not within this time. Where nobody
-    /// writes there is nothing to wait for.
+    /// Something has changed that must be written at once. `false`: it could not be written, or not within this time. Without a
+    /// thread that writes, the call does not wait.
     pub fn ring_and_wait(&self, longest: Duration) -> bool {
         let mut state = self.state();
         state.count += 1;

@@ -1,5 +1,5 @@
-//! Keeps the roster: takes in its file when the hub starts, before its thread exists; the thread writes the file when
-//! nodes have come or gone, seldom. A failure is a warning; the hub goes on, and the next change tries again.
+//! Keeps the roster: reads its file when the hub starts, before the thread exists. The thread writes the file when
+//! nodes have come or gone, which is seldom. A failure is only a warning; the next change tries again.
 
 use std::path::Path;
 use std::sync::Arc;

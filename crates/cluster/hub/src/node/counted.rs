@@ -17,7 +17,7 @@ impl Counted {
         self.plus(Counted { rows: lane.rows(), lost: lane.lost(), late: lane.late_rows })
     }
 
-    /// What a lane that is over has counted: rows that were awaited do not come any more.
+    /// The counts of a lane that is over: awaited rows do not come any more.
     pub fn of_former(lane: &Lane) -> Self {
         let counted = Counted::default().and(lane);
         Counted { lost: counted.lost.saturating_add(lane.awaited()), ..counted }

@@ -1,12 +1,12 @@
-//! What one node makes the hub hold: its share of the nodes' memory, the work that its schemas may still cost, and when
-//! it gives memory back. It measures nothing itself: the lanes do ([`super::lanes::Lanes::held`]).
+//! What one node costs the hub: its share of the nodes' memory, the work that its schemas may still cause, and when its
+//! memory is freed. It measures nothing itself: the lanes do ([`super::lanes::Lanes::held`]).
 
 use khz_model::{Nanos, Share};
 
 use crate::cluster::Cluster;
 use crate::limits::{GONE_KEPT, NODE_BYTES_MAX, NODE_BYTES_UNCOUNTED, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX};
 
-/// Why there is no room for what a node holds.
+/// Why the hub has no room for the data of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
     /// This node holds more than one node may.
@@ -91,7 +91,7 @@ impl Holding {
         (!self.has_given_back).then_some(Nanos(changed.0 + GONE_KEPT.0))
     }
 
-    /// The node has given back what is not needed; `all`: nothing is left for later.
+    /// The node has freed what is not needed; `all`: nothing is left to free later.
     pub fn gave_back(&mut self, all: bool) {
         self.has_given_back = all;
     }

@@ -1,5 +1,5 @@
-//! The lanes of one node: those that it offers now, former epochs kept for their history, the numbers that lanes have on
-//! the present connection, and what all of them have counted. It sends nothing: it returns what the caller is to send to the node.
+//! The lanes of one node: the lanes that it offers now, former epochs kept for their history, the numbers of lanes on the present
+//! connection, and the counts of all lanes. It sends nothing: it returns commands, which the caller sends to the node.
 
 use khz_model::{Nanos, Stamp};
 
@@ -13,8 +13,8 @@ use crate::schemas::Schema;
 /// The lane that every node sends always.
 pub(crate) const BASE: &str = "base";
 
-/// Former epochs of lanes that are kept: for their history, and until readers of every row have them. A base lane that comes through a
-/// hub below and then from the node itself has two epochs, so these are those of four starts at least.
+/// How many former epochs of lanes are kept: for their history, and until readers of every row have them. A base lane that comes first
+/// through a hub below and then from the node itself has two epochs, so this covers at least four starts.
 const FORMER_LANES_MAX: usize = 8;
 
 /// All lanes of one node.
@@ -25,7 +25,7 @@ pub(crate) struct Lanes {
     former: Vec<Lane>,
     /// Lanes of the present connection: their numbers there, and their ids here.
     numbers: Vec<(u32, u64)>,
-    /// What lanes that are gone had counted: a node's counters never fall.
+    /// The counts of lanes that are gone: a node's counters never fall.
     gone: Counted,
     /// Lanes made so far; the ids count from 1.
     made: u64,
@@ -43,7 +43,8 @@ impl Lanes {
         self.present.iter().find(|lane| lane.id == id)
     }
 
-    /// The same, also if its epoch is over: readers may not have fetched all of it.
+    /// The same, but it also finds a lane of a former epoch: readers may not have fetched all its
+    /// rows.
     pub fn get_or_former(&self, id: u64) -> Option<&Lane> {
         self.get(id).or_else(|| self.former.iter().find(|lane| lane.id == id))
     }
@@ -129,9 +130,9 @@ impl Lanes {
                 self.set_number(number, id);
                 return Some(id);
             }
-            // The lane goes on counting under its name.
+            // The lane continues counting under its name.
             before = Counted::of_former(lane);
-            // Of channels, readers have got the rows between in the other lane.
+            // For channels, readers have got the rows in between in the other lane.
             let is_it = |lane: &Lane| lane.name == BASE && name == BASE && lane.epoch == epoch;
             let back = self.former.iter().position(is_it).map(|at| self.former.remove(at));
             self.set_aside(at);
@@ -174,10 +175,10 @@ impl Lanes {
         }
     }
 
-    /// The base lane of this epoch, for rows that come late, also if another one speaks for the node now. Of a former epoch only rows of a time are
-    /// missing that the present one does not have: those from before it, and those after it, if the hub that speaks for the node has not
-    /// noticed so far that the node is elsewhere. A node that has no lane of this epoch gets one, unless another epoch has that time.
-    /// Returns its id.
+    /// The base lane of this epoch, for rows that come late, even if another base lane is the present one. From a former epoch, only rows
+    /// of times are missing that the present lane does not cover: times before it, and times after it if the hub below has not yet noticed
+    /// that the node moved. If the node has no lane of this epoch, it gets one, unless another epoch covers that time. Returns the lane's
+    /// id.
     pub fn take_late(&mut self, epoch: u64, period: Nanos, stamp: Stamp) -> Option<u64> {
         let at = stamp.real();
         let has_time = |lane: &Lane| lane.times().is_some_and(|(first, last)| (first..=last).contains(&at));
@@ -228,7 +229,7 @@ impl Lanes {
         numbers.push((number, id));
     }
 
-    /// Takes a lane out; what it has counted stays.
+    /// Removes a lane; its counts stay.
     fn remove(&mut self, at: usize) {
         let lane = self.present.remove(at);
         self.gone = self.gone.plus(Counted::of_former(&lane));
@@ -275,8 +276,8 @@ impl Lanes {
         self.present.iter_mut().for_each(Lane::hang_up);
     }
 
-    /// Leaves the lanes that are not needed. A lane that the node always has goes on until the node hears that it is
-    /// not wanted.
+    /// Leaves the lanes that are not needed. A lane that the node always has continues until the node gets the
+    /// Leave.
     pub fn leave_all_but(&mut self, is_needed: impl Fn(&Lane) -> bool) -> Vec<Command> {
         let mut commands = Vec::new();
         for (number, id) in self.numbers.clone() {
@@ -292,8 +293,8 @@ impl Lanes {
 
 /// Rows that readers want.
 impl Lanes {
-    /// Rows of a lane are wanted from this row on (`None`: from the first that comes). Nothing happens if that was said
-    /// before on this connection. Otherwise the node is asked again for what it was asked for on the connection before.
+    /// Readers want the rows of a lane from this row on (`None`: from the first that comes). If that was already set on
+    /// this connection, nothing happens. Otherwise the hub repeats its requests of the previous connection.
     pub fn want(&mut self, id: u64, from: Option<u64>, can_resend: bool) -> Vec<Command> {
         let Some(lane) = self.get_mut(id) else { return Vec::new() };
         if !lane.late.want(from) {
@@ -330,7 +331,7 @@ impl Lanes {
 
 /// What lanes count and hold.
 impl Lanes {
-    /// What was counted of the node's rows so far.
+    /// The counts of all rows of the node so far.
     pub fn counted(&self) -> Counted {
         self.present.iter().fold(self.gone, Counted::and)
     }
@@ -363,8 +364,8 @@ impl Lanes {
         (self.all().map(Lane::held).sum(), schemas.into_iter().map(|(_, held)| held).sum())
     }
 
-    /// The node is down: gives back what is neither history nor read, with `all` history too. `true`: no lane is read, so
-    /// nothing is left to give back later.
+    /// The node is down: frees everything that is neither history nor read; with `all`, also history. `true`: no lane is
+    /// read, so nothing is left to free later.
     pub fn give_back(&mut self, keeps_history: bool, all: bool) -> bool {
         let is_read = |lane: &Lane| lane.readers > 0 || lane.late_readers > 0;
         self.keep(|lane| is_read(lane) || lane.name == BASE);

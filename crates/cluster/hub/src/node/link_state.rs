@@ -20,8 +20,8 @@
 use std::sync::Arc;
 
 use khz_link::limits::{SILENCE, VERSION_OF_NUMBERS};
-use khz_link::{KNOWS_CHANNELS, KNOWS_OWN, Reason};
-use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus};
+use khz_link::{KNOWS_CHANNELS, KNOWS_FREEZE, KNOWS_OWN, Reason};
+use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Stamp};
 
 use crate::caller::Caller;
 use crate::clock;
@@ -30,6 +30,7 @@ use crate::memory::{Entry, State};
 use crate::texts::TextAbilities;
 
 use super::reports::Reports;
+use super::up_longer::UpLonger;
 
 /// Connections with this number or a higher one are not connections of the link door: another hub speaks for the node.
 pub(crate) const THROUGH_HUB: u64 = 1 << 63;
@@ -54,6 +55,8 @@ pub(crate) struct Link {
     channels: bool,
     /// It knows that a hub may want some itself.
     own: bool,
+    /// It can keep rows until the hub fetches them.
+    freezes: bool,
 }
 
 impl Link {
@@ -66,14 +69,16 @@ impl Link {
             resends: false,
             channels: false,
             own: false,
+            freezes: false,
         }
     }
 
-    /// The same for a peer of this version of the protocol, with these abilities.
+    /// The same link, but for a peer that has this version of the protocol and these abilities.
     pub fn of_peer(self, version: u8, abilities: u8) -> Self {
         let (texts, resends) = (TextAbilities::from_abilities(abilities), version >= VERSION_OF_NUMBERS);
-        let [channels, own] = [KNOWS_CHANNELS, KNOWS_OWN].map(|ability| abilities & ability != 0);
-        Link { texts, resends, channels, own, ..self }
+        let [channels, own, freezes] =
+            [KNOWS_CHANNELS, KNOWS_OWN, KNOWS_FREEZE].map(|ability| abilities & ability != 0);
+        Link { texts, resends, channels, own, freezes, ..self }
     }
 
     /// What the peer understands of kernel texts.
@@ -94,6 +99,16 @@ impl Link {
     /// True if the peer may hear which subscriptions are the hub's own.
     pub fn knows_own(&self) -> bool {
         self.own
+    }
+
+    /// True if the peer can keep rows until the hub fetches them.
+    pub fn freezes(&self) -> bool {
+        self.freezes
+    }
+
+    /// The number of the connection.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// True if another hub speaks for the node.
@@ -132,7 +147,7 @@ pub(crate) struct Arrival<'a> {
     pub is_unproved: bool,
 }
 
-/// What is known of a node that has not connected here: from the roster, or from another hub. Times in ns since 1970.
+/// What the roster or another hub reports about a node that has not connected here. Times in ns since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Past {
     heard: i64,
@@ -179,13 +194,14 @@ pub(crate) struct LinkState {
     /// Why the node is not at the hub that it prefers, and when it said so.
     away: Option<(Away, Nanos)>,
     beats: Beats,
+    up_longer: UpLonger,
     /// `None` once the node has connected here.
     past: Option<Past>,
     /// When this hub heard it last before its present start, ns since 1970; `None`: never.
     heard_before: Option<i64>,
     /// The configuration expects the node.
     is_expected: bool,
-    /// What other hubs say of it.
+    /// The reports of other hubs about it.
     reports: Reports,
 }
 
@@ -209,6 +225,7 @@ impl LinkState {
             refusal: None,
             away: None,
             beats: Beats::default(),
+            up_longer: UpLonger::default(),
             past: None,
             heard_before: None,
             is_expected: false,
@@ -252,8 +269,8 @@ impl LinkState {
         }
     }
 
-    /// Whether a connection of this identity may speak for the node now. The same machine may, unless its start is older
-    /// than the one that is connected; another machine may only while no connection holds the name.
+    /// Whether a connection of this identity may speak for the node now. The same machine may, unless a newer start of
+    /// it is connected. Another machine may only while no connection holds the name.
     pub fn admits(&self, name: &NodeName, identity: &Identity) -> Result<(), (Reason, String)> {
         // A node that comes itself is believed more than a hub that speaks for it.
         if !self.is_direct() {
@@ -292,6 +309,9 @@ impl LinkState {
     /// the caller must cut.
     pub fn connect(&mut self, arrival: &Arrival<'_>, link: Link, now: Nanos) -> Option<Link> {
         let is_another_boot = self.link.is_some() && arrival.identity.boot != self.identity.boot;
+        if arrival.identity.boot != self.identity.boot {
+            self.up_longer = UpLonger::default();
+        }
         self.source = link.source();
         let before = self.link.replace(link);
         if before.is_none() {
@@ -332,7 +352,7 @@ impl LinkState {
         self.heard
     }
 
-    /// For how long nothing has come, also before this hub's start; `None`: nothing ever came here.
+    /// How long ago the last bytes came, also before this hub's start; `None`: none ever came here.
     pub fn silent_for(&self) -> Option<Nanos> {
         match self.connects {
             0 => self.heard_before.map(clock::ago),
@@ -373,6 +393,16 @@ impl LinkState {
     /// The node says why it is not at the hub that it prefers.
     pub fn set_away(&mut self, away: Away, now: Nanos) {
         self.away = Some((away, now));
+    }
+
+    /// The node's wall clock is this much ahead of ours, and its newest row has this stamp.
+    pub fn measured(&mut self, ahead: i64, row: Stamp, now: Nanos) {
+        self.up_longer.measured(ahead, row, now, clock::wall());
+    }
+
+    /// Our time since boot minus the node's, ns; `None`: not measured yet.
+    pub fn up_longer(&self) -> Option<i64> {
+        self.up_longer.get()
     }
 
     /// What the beats measured last.
@@ -457,7 +487,7 @@ impl LinkState {
     }
 
     /// Takes in what the roster says of a node that has not connected since this hub's start. A node that was up then is
-    /// down now, and the time when it was last heard is the best known start of that.
+    /// down now; the best known time for the change is when the node was last heard.
     pub fn remember(&mut self, entry: &Entry) {
         if self.connects > 0 || self.past.is_some() {
             return;
@@ -469,14 +499,14 @@ impl LinkState {
         self.version.clone_from(&entry.version);
     }
 
-    /// The hub of this source lists the node. `true`: something of it is new.
+    /// The hub of this source lists the node. `true`: the entry contains something new.
     pub fn reported_by(&mut self, source: usize, hub: &str, status: &NodeStatus) -> bool {
         let here = (self.connects > 0).then(|| clock::at(self.heard, clock::boot()));
         let told = self.reports.take(source, hub, status, here.or(self.past.as_ref().map(|past| past.heard)));
         if self.is_up() || status.up {
             return false;
         }
-        // What came here itself is known here.
+        // What this hub received itself, it knows itself.
         if told.has_forgotten && self.caller.is_none() && self.reports.remembers().is_none() {
             return self.never_heard();
         }
@@ -505,8 +535,8 @@ impl LinkState {
         true
     }
 
-    /// This source lists the node no more. `true`: nobody is left who knows it or expects it, since only other hubs did. Those may have
-    /// started again without what they knew (`is_certain` is false): then what came through them is remembered here.
+    /// This source no longer lists the node. `true`: no hub knows or expects the node any more, because only other hubs did. But those
+    /// hubs may have restarted and forgotten it (`is_certain` is false): then this hub remembers nodes that came through them.
     pub fn forget_report(&mut self, source: usize, is_certain: bool) -> bool {
         self.reports.forget(source);
         let was_here = self.is_up() || self.caller.is_some();
@@ -533,7 +563,7 @@ impl LinkState {
         }
         match self.reports.expects() {
             Some(hub) => Some(format!("never seen, and expected by the setting `nodes` of hub {hub}")),
-            // Whoever expected it does so no more, or is away, perhaps for ever.
+            // The hub that expected it no longer does, or is away, perhaps for ever.
             None if !self.is_expected => None,
             None => Some("never seen, and expected by the setting `nodes`".into()),
         }

@@ -1,5 +1,5 @@
-//! What other hubs say of a node: each hub that this one reads lists all nodes that it knows, again and again. Of several words
-//! the one counts that is of the hub which has heard the node last. It keeps words, and decides nothing about the node.
+//! What other hubs say of a node: each source repeatedly sends a list of all nodes that it knows. If several hubs report a
+//! node, the report of the hub that heard the node last counts. It keeps reports, and decides nothing about the node.
 
 use khz_model::NodeStatus;
 
@@ -7,10 +7,11 @@ use crate::clock;
 
 /// Times that differ by less are the same: each list counts the age of an event from its own time.
 const SAME: i64 = 1_000_000_000;
-/// A hub may have heard a node so much earlier than rows of it came through that hub: they are flushed, and wait.
+/// A hub may have heard a node this much earlier than the node's rows came through that hub: rows are flushed,
+/// and wait.
 const ON_THE_WAY: i64 = 5_000_000_000;
 
-/// What one hub says of the node.
+/// The report of one hub about the node.
 #[derive(Clone, Debug)]
 struct Report {
     /// The number of the source, and the hub's name.
@@ -23,11 +24,11 @@ struct Report {
     is_away: bool,
 }
 
-/// What other hubs say of the node.
+/// The reports of other hubs about the node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reports(Vec<Report>);
 
-/// What follows from a hub's word.
+/// The consequences of a hub's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     /// Whether the hub expects the node is new.
@@ -53,7 +54,7 @@ impl Reports {
             heard: kept.filter(|(old, new)| is_same(old, new)).map(|(old, _)| old).or(new_heard),
             is_away: false,
         };
-        // A hub that was away may have started again without what it knew.
+        // A hub that was away may have restarted and forgotten the node.
         let heard_before = |before: &Report| !before.is_away && before.heard.is_some();
         let told = Told {
             is_news: before.as_ref().is_none_or(|before| before.is_expected != report.is_expected),
@@ -91,12 +92,12 @@ impl Reports {
         self.0.iter().any(|report| report.is_expected)
     }
 
-    /// A hub that is there and remembers the node.
+    /// A connected hub that remembers the node.
     pub fn remembers(&self) -> Option<&str> {
         self.there().find(|report| report.heard.is_some()).map(|report| report.hub.as_str())
     }
 
-    /// A hub that is there and expects the node.
+    /// A connected hub that expects the node.
     pub fn expects(&self) -> Option<&str> {
         self.there().find(|report| report.is_expected).map(|report| report.hub.as_str())
     }

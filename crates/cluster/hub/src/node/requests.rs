@@ -1,6 +1,6 @@
 //! Requests: rows of one node right now (`khz get --age`, scrapes), for all readers that ask at the same time. At most
-//! one request is under way. A reader that asks meanwhile shares its answer if that will be young enough, and otherwise
-//! the answer to the next one. It sends nothing: it returns what the caller is to send to the node.
+//! one request is under way. A reader that asks meanwhile shares the answer if that will be young enough, and otherwise
+//! waits for the next request. It sends nothing: it returns commands, which the caller sends to the node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,10 +74,10 @@ pub(crate) struct RowRequest<'a> {
     pub counts: &'a Counts,
 }
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The rows that are here are young enough, or the best that there will be.
+    /// The rows that are here are young enough, or no better rows will come.
     Enough,
     /// The reader waits for the answer to this request, which is under way or will be sent later.
     Wait(u32),
@@ -110,8 +110,8 @@ impl Requests {
         files.clone().into_iter().chain(present).collect()
     }
 
-    /// Requests go to the subscription of this number from now on. Returns the number of the one before, which nobody
-    /// needs any more.
+    /// From now on, requests use the subscription with this number. Returns the number of the previous subscription,
+    /// which is no longer needed.
     pub fn begin(&mut self, files: Files, subscription: u32, now: Nanos) -> Option<u32> {
         let before = self.end();
         self.current = Some(Current::new(files, subscription, now));
@@ -323,7 +323,7 @@ impl Current {
         });
     }
 
-    /// The numbers wrap: one in the half before the last answer was answered.
+    /// The numbers wrap: a number up to half the range before the last answer counts as answered.
     fn has_answered(&self, request: u32) -> bool {
         self.is_refused || self.answered.wrapping_sub(request) < 1 << 31
     }

@@ -44,8 +44,8 @@ impl SharedNode {
         self.touched.fetch_add(1, Ordering::Release);
     }
 
-    /// Something came from the node, or it came or went itself: readers that sleep until then are woken. The bells ring after the touch,
-    /// so that a reader that wakes up finds what is new.
+    /// The node sent something, or came or went: wakes the readers that wait for it. The bells ring after the touch, so that a reader
+    /// that wakes up finds the news.
     pub fn news(&self, node: &mut Node) {
         self.touch();
         if node.subscriptions.have_bells() {

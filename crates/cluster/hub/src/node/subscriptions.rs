@@ -1,6 +1,6 @@
 //! What readers want of one node beyond its base lane. Readers with the same patterns at the same rate share one
 //! subscription: the node gets one Interest for all of them, and one Dismiss when the last of them is gone. Another rate
-//! is another subscription. It sends nothing: it returns what the caller is to send to the node.
+//! is another subscription. It sends nothing: it returns commands, which the caller sends to the node.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -61,7 +61,7 @@ pub(crate) struct NodeSubscription {
     start: Option<Start>,
     /// The store keeps its rows.
     is_kept: bool,
-    /// Rung when there is something new, for readers that sleep until then.
+    /// Bells of the readers that wait for news.
     bells: Vec<Weak<Bell>>,
     /// Rows or an answer have come since its bells were rung, or the node has come or gone.
     has_news: bool,
@@ -101,7 +101,7 @@ impl NodeSubscription {
         self.has_news = !self.bells.is_empty();
     }
 
-    /// Rings its bells if there is something new, and drops those without a holder.
+    /// Rings the bells if there is news, and drops bells without a holder.
     fn ring(&mut self) {
         if std::mem::take(&mut self.has_news) {
             self.bells.retain(|bell| bell.upgrade().inspect(|bell| bell()).is_some());
@@ -174,8 +174,8 @@ impl Subscriptions {
         Subscriptions { all: Vec::new(), have_bells: false, allowance: Allowance::full(now), made: 0 }
     }
 
-    /// One more reader subscribes; with `is_kept` it is the store. Returns the subscription's number and, if the node is to hear of it, the
-    /// command for the node. `None`: there are too many different ones, or too many new ones came of late.
+    /// One more reader subscribes; with `is_kept` it is the store. Returns the subscription's number and, if necessary, the command for the
+    /// node. `None`: there are too many different subscriptions, or too many new ones came recently.
     pub fn subscribe(
         &mut self,
         terms: &Arc<Terms>,
@@ -186,7 +186,8 @@ impl Subscriptions {
             known.readers += 1;
             let was_own = known.is_own();
             known.is_kept |= is_kept;
-            // What the node had no memory for as a reader's, it may have memory for as the hub's.
+            // As a reader's channel, the node had no memory for it. As the hub's channel, it may
+            // have.
             let again = !was_own && known.is_own() && known.is_refused();
             return Some((known.number, again.then(|| known.command())));
         }
@@ -212,7 +213,7 @@ impl Subscriptions {
         Some((number, Some(command)))
     }
 
-    /// True if there may be one more: of readers, or of the hub itself. Neither takes the other's places.
+    /// True if there is room for one more subscription. Readers and the hub itself have separate limits.
     fn have_room(&self, is_own: bool) -> bool {
         let limit = if is_own { OWN_SUBSCRIPTIONS_MAX } else { NODE_SUBSCRIPTIONS_MAX };
         self.all.iter().filter(|known| known.is_own() == is_own).count() < limit

@@ -12,8 +12,8 @@ use crate::node::{BASE, Node};
 /// Every row, however old.
 const ALL: Nanos = Nanos(u64::MAX);
 
-/// What is wanted of a lane that the node offers: rows that are missing, and the recent past if the hub has just started.
-/// `None`: no subscription needs the lane.
+/// The Want for a lane that the node offers: missing rows, and the recent past if the hub has just started. `None`: no
+/// subscription needs the lane.
 pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
     let lane = node.lanes().get(id)?;
     let is_boost = lane.name != BASE;
@@ -43,8 +43,8 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
     Some(Want { epoch, from_row, span, schema_bytes, prompt, have })
 }
 
-/// Everything that neither came nor is in the log from before this hub's start, however old: nothing that the ring still has
-/// may be missing in the store. If the hub keeps rows in memory, the newest ones of a base lane come again.
+/// Wants all rows, of any age, that neither came nor were in the log before this hub's start: the store must get every row
+/// that the ring still has. If the hub keeps rows in memory, the newest rows of a base lane come again.
 fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Want {
     let remembered = HISTORY_SPAN.0.checked_div(lane.period.0).unwrap_or(0);
     let is_memory = cluster.keeps_history() && lane.name == BASE;
@@ -66,7 +66,7 @@ fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Wa
     }
 }
 
-/// What is wanted of a lane that serves a subscription which the node has just answered.
+/// The Want for a lane that serves a subscription which the node has just answered.
 pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want> {
     let lane = node.lanes().get(id)?;
     let prompt = is_prompt(cluster, node, lane);
@@ -83,15 +83,16 @@ pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want>
     Some(Want { epoch, from_row, span: Nanos(0), schema_bytes, prompt, have: Vec::new() })
 }
 
-/// Whether each row of a lane is wanted at once: if one of its readers wants that, and if the cluster is so small that its
-/// nodes need not be spread over the second. They then send each row right after they have gathered it.
+/// Whether each row of a lane is wanted at once: this is the case if one of its readers wants it, or if the lane is slow
+/// and the cluster small. Nodes of a small cluster need not be spread over the second: they send each row right after they
+/// have gathered it.
 fn is_prompt(cluster: &Cluster, node: &Node, lane: &Lane) -> bool {
     let is_slow_base = lane.name == BASE && lane.period >= Nanos::SECOND;
     node.subscriptions().are_prompt(lane.id) || is_slow_base && cluster.is_small()
 }
 
-/// All rows of a channel from where its readers began: rows are few, and each of them may be the one that a reader waits for.
-/// The node sends them in their order, so that readers that take no late rows get them too.
+/// Wants all rows of a channel from the first row of its readers: rows are few, and a reader may wait for any of them. The
+/// node sends them in order, so that readers that take no late rows get them too.
 fn unbroken(lane: &Lane, start: u64, prompt: bool) -> Want {
     let from_row = start.max(lane.next_row());
     let (epoch, schema_bytes) = (lane.epoch, lane.schema_bytes());
@@ -111,9 +112,9 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. Rows
-/// older than the Want's span do not come. Nor do rows that the hub has in its log but not in memory (`have` names them): a
-/// reader that needs those asks for them, if the node can send rows again.
+/// From this row on, every row comes because of this Want, or is reported lost; `None`: from the first row that comes. Rows
+/// that are older than the Want's span do not come. Rows in the hub's log but not in memory (`have` names them) do not come
+/// either: a reader that needs them requests them, if the node can resend rows.
 pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
     let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
     let lane = node.lanes().get(id).filter(|_| is_certain)?;
@@ -167,7 +168,7 @@ mod tests {
         (log, intake)
     }
 
-    /// The lane is offered with this row next. Returns what is wanted, and the row from which on rows are certain.
+    /// Offers the lane with this next row. Returns the Want, and the row from which on rows are certain.
     fn wanted(cluster: &Arc<Cluster>, node: &SharedNode, next_row: u64) -> (Want, Option<u64>) {
         let mut node = node.lock();
         let id = node.lanes_mut().offered(1, BASE, 1, Nanos::SECOND).expect("room for a lane");
@@ -212,7 +213,7 @@ mod tests {
         let (want, id) = offered(&mut node, 3, "channel.hot.former", 1);
         let want = want.expect("the channel is kept");
         assert_eq!((want.from_row, want.have, want.span), (1_000, vec![(1_200, 1_300)], ALL));
-        // It serves no subscription, and stays until the node has sent all of it; then nothing is left of it.
+        // It serves no subscription, and stays until the node has sent all its rows. Then it is removed.
         node.lanes_mut().get_mut(id).expect("the lane").alive = true;
         let commands = node.lanes_mut().leave_all_but(Lane::is_former_of_channel);
         assert!(commands.is_empty());
@@ -248,7 +249,7 @@ mod tests {
         // The last ten minutes come again.
         assert_eq!(wanted(&cluster, &node, 1_810), lacking(1_000, &[(1_200, 1_210)], 1_210));
         assert_eq!(wanted(&cluster, &node, 1_310), lacking(710, &[], 710));
-        // What came on this run does not.
+        // Rows that came since this start do not come again.
         gets_rows(node.lock().lanes_mut().numbered(1).expect("the lane"), 1_250, 70);
         assert_eq!(wanted(&cluster, &node, 1_320), lacking(720, &[(1_250, 1_320)], 720));
         let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,5 @@
-//! Who a peer is: its Hello against what it has shown, and a node's place in the cluster.
+//! Decides who a peer is: compares its Hello with its proofs, and gives a node its place in the
+//! cluster.
 
 use khz_link::{Hello, Reason, Reject};
 use khz_model::NodeName;
@@ -8,7 +9,8 @@ use super::{Peer, Talk};
 use crate::node::{self, Arrival, Link};
 
 impl Talk<'_> {
-    /// The identity that the Hello names, if the peer may have it: that depends on where it comes from and what it has shown.
+    /// The identity that the Hello names, if the peer may use it: this depends on where the peer connects from and what it
+    /// has proved.
     pub(super) fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<(Identity, Way), Reject> {
         let reject = |reason, text: String| Err(Reject { reason, text });
         let name = match NodeName::new(hello.name) {
@@ -44,7 +46,7 @@ impl Talk<'_> {
         let full = || Reject { reason: Reason::Full, text: "this hub has no room for another node".into() };
         let shared = self.cluster.node_or_new(name, self.now).ok_or_else(full)?;
         let identity = node::Identity { machine: hello.machine, boot: hello.boot, start: hello.started };
-        {
+        let link = {
             let mut node = shared.lock();
             if let Err((reason, text)) = node.admits(&identity) {
                 node.link_mut().refused(format!("refused {}: {text}", self.caller.from()), self.now);
@@ -54,11 +56,13 @@ impl Talk<'_> {
                 Link::new(self.mailbox.clone(), self.connection).of_peer(hello.version, hello.abilities);
             let (version, is_unproved) = (hello.program, way.is_unproved());
             let arrival = Arrival { identity, version, caller: Some(self.caller), is_unproved };
-            node.connect(&arrival, link, self.now);
+            node.connect(&arrival, link.clone(), self.now);
             node.send_subscriptions();
-        }
+            link
+        };
         self.cluster.keep(&shared);
         shared.connected();
+        self.cluster.freezes.connected(&shared.name, &link);
         *self.peer = Peer::Node(shared);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A lane that a reader gets: the rows of one node for one subscription, with the selected columns, encoded as blocks.
+//! A lane for a reader: the rows of one node for one subscription, with the selected columns, encoded as blocks.
 //! Readers of the protocol's second version get the node's epoch and row numbers, those of the first version the hub's.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::counts::Counts;
 use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
 use crate::limits::BLOCK_SPAN;
 
-/// What a reader hears that asks for nothing but values that its version of the link does not know.
+/// The text for a reader that only requests values which its version of the link does not know.
 const LEFT_OUT: &str =
     "these are series of signed numbers, doubles or labels, and this reader is too old for them: update it";
 
@@ -102,7 +102,7 @@ impl FeedLane {
         cursor.leave();
     }
 
-    /// Writes what has come since. `true`: there is more.
+    /// Writes what has come since the last call. `true`: there is more.
     pub fn pump(
         &mut self,
         interest: u32,

@@ -34,12 +34,13 @@ struct Known {
 pub(super) struct Generations {
     known: Vec<Known>,
     made: u32,
-    /// The number of the one that is not late: it never makes room for others.
+    /// The number of the generation that is not late: it is never dropped for others.
     present: u32,
 }
 
 impl Generations {
-    /// The set with these columns, made if there is none. For late rows, a set that begins with these columns will do.
+    /// The set with these columns; it is created if there is none. For late rows, a set that begins with these columns
+    /// is enough.
     pub fn of(&mut self, series: &Arc<Vec<Series>>, is_late: bool) -> Generation {
         let has_these = |known: &&Known| {
             let begins_so = || known.series.get(..series.len()) == Some(&series[..]);

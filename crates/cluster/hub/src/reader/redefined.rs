@@ -8,15 +8,16 @@ use crate::cluster::Cluster;
 use crate::turn::Turn;
 
 impl Reader {
-    /// Goes over to the present definitions. Lanes of the ones before are closed after their last rows; what is not possible any
-    /// more is refused.
+    /// Changes to the present definitions. Lanes of the previous definitions are closed after their last rows; channels that are
+    /// no longer possible are refused.
     pub(super) fn follow_definitions(&mut self, cluster: &Arc<Cluster>, out: &mut Vec<u8>) {
         // In this order: a change between the two is found by the next call.
         let revision = cluster.channels.revision();
         if self.revision == revision {
             return;
         }
-        // Who shows the list hears of the change first: else rows of another lane would come without a reason.
+        // A reader that shows the list learns of the change first: otherwise rows of another lane would come
+        // without a reason.
         if self.channels.as_mut().is_some_and(|list| !list.has_said(revision, cluster, out)) {
             return;
         }
@@ -44,7 +45,7 @@ impl Reader {
 }
 
 impl Feed {
-    /// Writes the rows that are here, and closes all lanes.
+    /// Writes the remaining rows, and closes all lanes.
     fn end(&mut self, numbering: &mut super::Numbering, cluster: &Cluster, out: &mut Vec<u8>) {
         self.pump(numbering, cluster, &mut Turn::whole(), out);
         for lane in self.lanes.drain(..) {

@@ -30,7 +30,7 @@ pub(super) struct Group {
     last: Option<i64>,
 }
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Debug)]
 struct Cell {
     labels: LabelSet,
@@ -99,7 +99,7 @@ impl Group {
         self.grow(cluster, &piece)?;
         let stamp = Stamp { boot: at, real_offset: 0 };
         if let Some(last) = self.last {
-            // Of the next block.
+            // The period of the next block.
             self.encoder.set_period(Nanos(time.abs_diff(last).saturating_mul(1_000_000)));
         }
         self.row(cluster, stamp)?;
@@ -185,7 +185,7 @@ impl Group {
         let (counts, keep) = (&cluster.counts, cluster.keeps_history());
         let slots = self.cells.len();
         if slots == 0 {
-            // Nothing was there, and nothing ends.
+            // There were no series before, so none can end.
             return Ok(());
         }
         let begins = self.open != slots || self.encoder.wants_new_block(stamp);

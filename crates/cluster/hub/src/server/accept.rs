@@ -50,8 +50,7 @@ impl Server {
         self.rest(Some(Nanos(now.0 + REST.0)));
     }
 
-    /// While no connection can be accepted, those that wait at the listeners must not keep the loop awake. `None`: it goes
-    /// on.
+    /// While no connection can be accepted, waiting connections must not keep the loop awake. `None`: accepts again.
     pub(super) fn rest(&mut self, until: Option<Nanos>) {
         self.rests_until = until;
         let flags = if until.is_some() { epoll::EventFlags::empty() } else { epoll::EventFlags::IN };

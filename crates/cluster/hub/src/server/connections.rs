@@ -1,5 +1,5 @@
-//! The table of the link door's connections. A place is used again when its connection is gone; a [`Token`] of the one
-//! before then finds nothing. It also counts the bytes of unfinished frames that all of them hold.
+//! The table of the link door's connections. A place is used again when its connection is gone; then a [`Token`] of
+//! the old connection finds nothing. The table also counts the bytes of unfinished frames of all connections.
 
 use super::token::Token;
 use crate::connection::Connection;

@@ -49,13 +49,14 @@ pub(super) struct Server {
     pub(super) handshakes: VecDeque<Token>,
     /// No connection is accepted before this.
     pub(super) rests_until: Option<Nanos>,
-    /// Only the node of the first listener is accepted, until rows of it are there, or until this.
+    /// Until this time, or until rows of the first listener's node have come, only that node is
+    /// accepted.
     held_until: Option<Nanos>,
     readers: Vec<Token>,
     room: Vec<u8>,
     log: LogLimit,
     pub(super) accept_failures: AcceptFailures,
-    /// Counts what has come. A reader that got everything up to here has nothing to wait for.
+    /// Counts what has come. A reader that got everything up to this count has nothing to wait for.
     news: u64,
     /// When a reader's next flush is due, if anything has come.
     next_flush: Option<Nanos>,
@@ -159,8 +160,8 @@ impl Server {
         }
     }
 
-    /// When there is something to do although nothing comes; `None`: never. A hub without connections, and one whose
-    /// readers have everything, do not wake up.
+    /// When the thread must wake up even if nothing comes; `None`: never. A hub without connections does not wake
+    /// up, nor does a hub whose readers have everything.
     fn next_due(&self) -> Option<Nanos> {
         let silence = (self.connections.open() > 0).then(|| self.silence.next());
         let unread = self.cluster.followed.ends_next();
@@ -291,7 +292,7 @@ impl Server {
         self.cluster.is_read_here(!self.readers.is_empty());
     }
 
-    /// Cuts silent peers, and does what has to be done now and then: a thread that is awake anyway does it.
+    /// Cuts silent peers, and does periodic work: a thread that is awake anyway does it.
     fn sweep(&mut self, now: Nanos) {
         if self.silence.is_due(now) {
             self.cut_silent(now);
@@ -380,12 +381,13 @@ impl Server {
         self.log_end(&connection, &ended, now);
         if let Peer::Node(shared) = &connection.peer {
             shared.disconnect(token.number(), Some(ended.to_string()), now);
+            self.cluster.freezes.disconnected(token.number());
         }
         self.free(connection);
     }
 
-    /// Frees a connection, and counts what it leaves free: its cursors and, as free memory between what others use, the room
-    /// in which its frames were made. Housekeeping follows, and gives much of that back.
+    /// Frees a connection, and counts the memory that becomes free: its cursors, and the buffer for its frames, which stays
+    /// as free memory between used memory. Housekeeping follows, and returns much of that to the system.
     fn free(&mut self, connection: Box<Connection>) {
         let before = self.cluster.follow_bytes.held();
         let frames = if connection.is_reader() { connection.sent } else { 0 };

@@ -1,4 +1,4 @@
-//! What an event of epoll is about. This file alone knows how a connection's number is made of its place.
+//! The origin of an epoll event. Only this file knows how a connection's number is made from its place.
 
 use crate::node::THROUGH_HUB;
 

@@ -57,7 +57,7 @@ impl Hub {
         self.config.identity[0]
     }
 
-    /// The same with so much memory for the past.
+    /// The same with this much memory for the past.
     fn remembering(identity: u8, history: ByteSize) -> Self {
         let settings = Settings {
             name: format!("hub{identity}"),
@@ -80,7 +80,7 @@ impl Hub {
         }
     }
 
-    /// It begins again with a log, before anything has come, and with so much memory for the past.
+    /// Begins again with a log, before anything has come, and with this much memory for the past.
     pub fn store(&mut self, history: ByteSize, removes: bool) {
         self.start(Stored::new(removes), history, self.config.identity[0]);
     }
@@ -92,7 +92,8 @@ impl Hub {
         self.store = Some(store);
     }
 
-    /// What waits for the clocks of nodes is stored, as it is after a while: hubs above hear of clocks with the roster.
+    /// Stores the rows that wait for the clocks of nodes, as happens after a while: hubs above get the clocks with the
+    /// roster.
     pub fn hand_over(&mut self, random: &mut Random) {
         self.cluster.hand_over(Nanos(u64::MAX));
         if let Some(store) = &mut self.store {
@@ -103,7 +104,7 @@ impl Hub {
     /// A peer connects, which speaks this version of the link.
     pub fn accept(&mut self, wire: &Shared, version: u8, now: Nanos) {
         self.config.highest = self.version.min(version);
-        // Programs of before know no channels either.
+        // Older programs know no channels either.
         let before = if self.config.highest < VERSION { KNOWS_CHANNELS } else { 0 };
         self.config.abilities = ABILITIES & !before;
         let (mut out, nonce) = (Vec::new(), [5; 32]);
@@ -115,7 +116,7 @@ impl Hub {
         self.connections.push(connection);
     }
 
-    /// Takes what has come, and sends what is due. No peer may be refused.
+    /// Reads what has come, and sends what is due. No peer may be refused.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
         let mut at = 0;
         while at < self.connections.len() {
@@ -179,7 +180,7 @@ impl Hub {
         }
     }
 
-    /// It is killed and starts again: everybody is cut off, and nothing is remembered but what the log has, and the roster.
+    /// Kills the hub and starts it again: all peers are cut off, and only the log and the roster are remembered.
     pub fn restart(&mut self, now: Nanos) {
         while !self.connections.is_empty() {
             self.drop_connection(0, now);

@@ -1,5 +1,5 @@
 //! Judges what a reader gets: every value is the value of its node and series at that moment, and the rows of a lane have no
-//! gap, unless a fault happened meanwhile. Of a channel no fault excuses a gap but those after which nobody has the rows.
+//! gap, unless a fault happened meanwhile. In a channel, only faults that destroy the rows everywhere excuse a gap.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -25,7 +25,7 @@ pub struct Faults {
     happened: Vec<Fault>,
 }
 
-/// A fault, as seen at a hub or at all of them, of a node or of all of them.
+/// A fault of one node or of all nodes, as one hub or all hubs see it.
 #[derive(Debug)]
 struct Fault {
     at: Nanos,
@@ -50,7 +50,8 @@ impl Faults {
         self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned), ends_channels: false });
     }
 
-    /// The same for one after which rows of channels may be lost: their lanes, or who asks for them, are gone.
+    /// The same for a fault after which rows of channels may be lost: their lanes, or the readers of the
+    /// lanes, are gone.
     pub fn end_channels(&mut self, hub: Option<usize>, node: Option<&str>) {
         self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned), ends_channels: true });
     }
@@ -82,9 +83,9 @@ pub type SharedFaults = Rc<RefCell<Faults>>;
 /// What a reader has seen of a lane.
 #[derive(Default)]
 pub struct Seen {
-    /// Of each series, see [`seed`].
+    /// For each series, see [`seed`].
     seeds: Vec<u64>,
-    /// The node had none of the series since the last row: then rows do not come.
+    /// The node has had none of the series since the last row: then no rows come.
     is_bare: bool,
     /// When the first row came: rows that were gathered before may have waited for a flush.
     joined: Nanos,
@@ -92,7 +93,8 @@ pub struct Seen {
     last: Option<(u64, Nanos)>,
 }
 
-/// What is wrong with the first row that a reader gets of a channel: it must be the first since the reader came.
+/// What is wrong with the first row that a reader gets of a channel: it must be the first row since the reader
+/// came.
 fn first_of_channel(
     interest: &Interest,
     node: &str,
@@ -139,7 +141,7 @@ pub struct Judge {
     late: Nanos,
     /// The version of the link that it speaks.
     pub version: u8,
-    /// Times that it heard that it is too old for what it wants.
+    /// How often the hub said that it is too old for what it wants.
     pub told: u64,
     /// Times that it heard that a program is older than channels.
     pub too_old: u64,
@@ -179,7 +181,7 @@ impl Judge {
         )
     }
 
-    /// An interest that should have rows of that node and has none, if there is one.
+    /// An interest without rows although it should have rows of that node, if there is one.
     pub fn unserved<'a>(
         &self,
         interests: &'a [Interest],
@@ -301,7 +303,8 @@ impl Reader for Judge {
         // If only every k-th row comes, the second may follow the first sooner.
         let is_next = match interest.channel {
             Some(_) => number == last_number + 1,
-            // Of rows that have the same number the first that comes is sent: the node may have gone to another hub before the others.
+            // If several rows have the same number, the first that comes is sent: the node may have moved to another hub before the
+            // others.
             None if number == last_number + 1 => boot.0 < last.0 + 2 * period.0,
             None => boot.0 <= last.0 + period.0,
         };

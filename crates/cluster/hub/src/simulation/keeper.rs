@@ -1,5 +1,5 @@
-//! A reader that wants every row, as a recorder does: it knows which rows it has over connections and hubs, and no row may come
-//! twice, or be missing in the end.
+//! A reader that wants every row, as a recorder does: it remembers its rows across connections and hubs. No row may come twice,
+//! or be missing in the end.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ impl Reader for Keeper {
 
     fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {
         let kept = self.of(&lane.data);
-        // Those before its first row are none that it could have had.
+        // It could not have had rows before its first row.
         let from = from.max(kept.span().0);
         kept.lost += kept.settled.add(from, to);
     }

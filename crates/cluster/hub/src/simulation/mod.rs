@@ -1,6 +1,6 @@
 //! Real hubs, agents' ends and readers in made-up time. The nodes are of one kind and gain series at random moments, while
-//! readers come and go, also at a hub above the first. No peer is ever refused. Where nothing else happens, no row is lost, late
-//! or twice in any lane; where connections break and programs restart, that holds for base lanes. A failing run names its seed:
+//! readers come and go, also at a hub above the first. No peer is ever refused. Without faults, no row is lost, late or repeated
+//! in any lane. If connections break and programs restart, this holds for base lanes. A failing run names its seed:
 //! `KHZ_HUB_SEED=7 cargo test -p khz-hub simulation`; [`trace`] shows the frames of that run.
 
 mod hub;
@@ -50,7 +50,7 @@ pub(crate) fn seeds(usual: u64) -> Range<u64> {
     }
 }
 
-/// A made-up identity; it proves nothing. Of readers only hubs name their machine.
+/// A made-up identity, without a proof. Among readers, only hubs name their machine.
 pub(crate) fn identity(role: Role, name: &str, machine: u8, started: i64) -> Arc<Identity> {
     Arc::new(Identity {
         role,
@@ -109,7 +109,7 @@ fn broken_connections_and_restarts_refuse_no_peer_and_lose_no_row_of_a_base_lane
 
 #[test]
 fn a_lane_that_is_to_serve_another_interest_is_not_left_when_its_first_is_dismissed() {
-    // A hub that has just started is asked for the same lane by two readers, and one of them goes.
+    // Two readers request the same lane from a hub that has just started, and one of them leaves.
     assert!(world(724, Trouble::Breaks, false).read > 0);
 }
 
@@ -124,7 +124,8 @@ fn the_log_has_every_row_that_came_whatever_breaks_or_restarts() {
     let (mut rows, mut forgets, mut gained) = (0, 0, 0);
     for seed in seeds(STORED_SEEDS) {
         for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
-            // With memory for the past, and without: then only what neither came nor is stored comes again.
+            // With memory for the past, and without: then only rows come again that neither came nor are
+            // stored.
             for history in [256 << 20, 0] {
                 let mut world = World::new(seed, trouble);
                 world.store(ByteSize(history));

@@ -23,7 +23,7 @@ const LOCAL_PERIOD: Nanos = Nanos::from_millis(100);
 pub struct Node {
     pub name: Rc<str>,
     pub writers: Vec<Writer>,
-    /// What it has, and what comes at which time.
+    /// Its series, and when each new series comes.
     series: Vec<Series>,
     coming: VecDeque<(Nanos, Series)>,
     answers: VecDeque<Answer>,
@@ -35,7 +35,7 @@ pub struct Node {
     made: Vec<Made>,
 }
 
-/// What a lane's rows follow from, also when it is gone.
+/// The data from which a lane's rows follow, kept even when the lane is gone.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     pub epoch: u64,
@@ -83,7 +83,7 @@ impl Node {
         self.coming.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// Time goes on: rows are written.
+    /// Time passes: rows are written.
     pub fn step(&mut self, now: Nanos, random: &mut Random) {
         self.now = Nanos(now.0 + 1);
         while self.coming.front().is_some_and(|(at, _)| *at <= now) {
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// The program ends and starts again: it finds its devices in another order, and one of them has another name.
+    /// The program restarts: it finds its devices in another order, and one device has another name.
     pub fn restart(&mut self, renamed: &Series, random: &mut Random) {
         self.writers.retain(|writer| !writer.is_opened);
         self.answers.clear();
@@ -120,8 +120,8 @@ impl Node {
         self.changes += 1;
     }
 
-    /// It starts again, and samples its base lane at another rate: all lanes have other rings, and the rows that nobody has got are gone.
-    /// A program of before goes on with the rings of other lanes.
+    /// It restarts, and samples its base lane at another rate: all lanes have new rings, and rows that nobody has got are gone. An older
+    /// program continues with the rings of other lanes.
     pub fn start_at(&mut self, base: Nanos, is_of_before: bool, now: Nanos) {
         if is_of_before {
             self.writers[LOCAL].renew();
@@ -148,8 +148,8 @@ impl Node {
         &self.made
     }
 
-    /// Series for which `is_gone` says so are gone, and their slots are given back: all lanes begin another generation.
-    /// Some of those series come back later.
+    /// Removes the series for which `is_gone` is true, and frees their slots: all lanes begin another generation. Some
+    /// of those series come back later.
     pub fn renew(&mut self, is_gone: impl Fn(&Series) -> bool, random: &mut Random) {
         let gone: Vec<Series> = self.series.extract_if(.., |series| is_gone(series)).collect();
         for writer in &mut self.writers {

@@ -1,7 +1,7 @@
-//! Nodes that are killed and start again with other base rates, several times, while recorders at many rates go from hub to hub or
-//! stay at one. Each such start begins another epoch. Whatever happens, a recording has no row twice and none out of order, each row has
-//! the number that belongs to its time, and no row is missing: of the last epoch none, and of each epoch before none that the node's hub
-//! had. The same holds for the memory and the logs of the hubs above.
+//! Nodes that are killed and start again with other base rates, several times, while recorders at many rates go from hub to hub or stay
+//! at one. Each such start begins another epoch. Whatever happens, a recording has no row twice or out of order, and each row has the
+//! number that belongs to its time. No row of the last epoch is missing, and of earlier epochs no row that the node's hub had. The same
+//! holds for the memory and the logs of the hubs above.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ const REMEMBERED: usize = 3;
 /// Lanes that are offered to a recorder within two seconds after it has subscribed begin there.
 const BEGINS: Nanos = Nanos::from_millis(2_300);
 
-/// What a hub had of an epoch of a node when the next one began: the node sends no more of it.
+/// The rows that a hub had of a node's epoch when the next epoch began: the node sends no more of
+/// them.
 pub struct Witness {
     node: NodeName,
     made: Made,
@@ -75,7 +76,7 @@ impl World {
         self.rates = Some(random.clone());
     }
 
-    /// A node's next epoch begins: what its hubs have of the one before.
+    /// A node's next epoch begins: notes which rows of the previous epoch its hubs have.
     pub(super) fn bear_witness(&mut self, at: usize) {
         let (name, made) =
             (NodeName::new(&self.agents[at].node.name).expect("a name"), self.agents[at].node.base());
@@ -89,7 +90,7 @@ impl World {
         }
     }
 
-    /// What of a node's epochs before the last one must be known: what a hub had that was not killed since.
+    /// The witnesses of a node's earlier epochs whose rows must be known: the hub was not killed since.
     fn witnesses_of(&self, agent: &Agent) -> impl Iterator<Item = &Witness> {
         let is_known = |witness: &&Witness| {
             let mut killed = self.killed.iter();
@@ -132,15 +133,16 @@ impl World {
         }
     }
 
-    /// A recorder has every row of every epoch that the hub had at which it is in the end with the node, if those are the rows of its rate;
-    /// one that stays at a hub also those that the hubs below had.
+    /// A recorder must have every row that its last hub had, of every epoch, if the node is at that hub in the end and its rows fit the
+    /// recorder's rate. A recorder that stays at a hub must also have the rows that the hubs below had.
     fn judge_epochs_recorded(&self, agent: &Agent, recorder: &Recorder, came: &BTreeSet<Nanos>, what: &str) {
         if self.killed.iter().any(|&(hub, _)| hub == recorder.hub) {
             return;
         }
         for witness in self.witnesses_of(agent) {
             let is_above = match recorder.hub {
-                // Where the node is not, nobody can open a faster lane, and then none is offered.
+                // At a hub where the node is not, nobody can open a faster lane, and then none is
+                // offered.
                 hub if recorder.moves => hub == witness.hub && hub == agent.hub,
                 TOP => true,
                 ROOT => recorder.period >= Nanos::SECOND,
@@ -183,7 +185,7 @@ impl World {
         self.faults.borrow_mut().end_channels(None, Some(&agent.node.name));
     }
 
-    /// What all recorders have of a node. Tells how many rows.
+    /// Checks the rows that all recorders have of a node. Returns how many rows.
     pub(super) fn judge_rates(&self, agent: &Agent) -> u64 {
         self.judge_hubs_above(agent);
         self.judge_epochs_above(agent);
@@ -242,7 +244,7 @@ impl World {
         came.len() as u64
     }
 
-    /// Of the last epoch of the base lane no row is missing, if its rows serve the recorder where it is.
+    /// No row of the base lane's last epoch may be missing, if its rows serve the recorder where it is.
     fn judge_last(&self, agent: &Agent, recorder: &Recorder, lanes: &[(&Recorded, Made, u64)], what: &str) {
         let base = &agent.node.writers[0];
         let base_period = khz_link::Lane::period(&base.lane);
@@ -279,8 +281,8 @@ struct Row {
     number: u64,
 }
 
-/// Two lanes that a recorder took beside each other: each has a row between two rows of the other that follow each other. A lane that
-/// served for a moment between two rows of a slower one is none of those. One row of several is of the same lane.
+/// Two lanes that a recorder took at the same time: each has a row between two consecutive rows of the other. A lane that served only
+/// for a moment between two rows of a slower lane does not count. A thinned lane counts as the same lane.
 fn mixed(came: &BTreeMap<Nanos, Row>) -> Option<[(Nanos, Nanos, Row); 2]> {
     let mut last = BTreeMap::new();
     let mut pairs: Vec<(Nanos, Nanos, Row)> = Vec::new();
@@ -297,7 +299,8 @@ fn mixed(came: &BTreeMap<Nanos, Row>) -> Option<[(Nanos, Nanos, Row); 2]> {
     pairs.iter().find_map(|one| Some([*one, *pairs.iter().find(|two| cross(one, two))?]))
 }
 
-/// The lane of which a reader has rows under this epoch, and how many of its rows are one row there.
+/// The lane whose rows a reader has under this epoch, and how many rows of the lane become one row
+/// there.
 fn its_lane(made: &[Made], epoch: u64, period: Nanos) -> Option<(Made, u64)> {
     made.iter().find_map(|made| {
         let ways = [1, every(period, made.period), every(Nanos::SECOND, made.period)];

@@ -1,5 +1,5 @@
-//! A recorder, as `khz record` is one: it wants each row since it came, also late, at a rate of its own, and goes from one hub to
-//! another. Whatever happens, its rows of a node are those of one lane, and each of them comes once.
+//! A recorder, as `khz record` is one: it wants each row since it came, also late rows, at its own rate, and moves between hubs.
+//! Whatever happens, its rows of a node come from one lane, and each row comes once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

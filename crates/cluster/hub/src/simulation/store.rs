@@ -1,5 +1,5 @@
-//! A hub's log in a folder of its own: what a hub that was killed finds there, and which rows the log must have. Elsewhere
-//! sealed segments become column files; this only counts their rows.
+//! A hub's log in its own folder: what a killed hub finds there, and which rows the log must have. In a real hub, sealed
+//! segments become column files; this code only counts their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Stored {
         intake
     }
 
-    /// The hub is killed: what was not committed is gone.
+    /// The hub is killed: everything that was not committed is gone.
     pub fn kill(&mut self) {
         self.log = None;
     }
@@ -129,8 +129,8 @@ fn add(rows: &mut Rows, node: &NodeName, blocks: &[LoggedBlock]) {
     }
 }
 
-/// The numbers of the rows of a block, whose values must be those of their series. A block that came through another hub
-/// `lacks_some`: there, a row that was gathered before a series came has none of it.
+/// The numbers of the rows of a block, whose values must be those of their series. With `lacks_some`, the block came
+/// through another hub: there, a row from before a series came has no value of that series.
 pub fn numbers(node: &str, series: &[Series], mut bytes: &[u8], lacks_some: bool) -> BTreeSet<u64> {
     let seeds: Vec<u64> = series.iter().map(|series| seed(node, series)).collect();
     let (mut decoder, mut numbers) = (Decoder::new(), BTreeSet::new());

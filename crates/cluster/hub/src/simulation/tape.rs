@@ -1,5 +1,5 @@
 //! A lane of a simulated node: everything that was ever written into it, and its writer. To the link it is like a ring.
-//! Each value follows from node, series and time, so that what arrives anywhere can be judged by itself.
+//! Each value follows from node, series and time, so that every arriving value can be checked on its own.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use khz_model::{ChannelTerms, Nanos, Pattern, Series, Stamp};
 
 use super::random::mix;
 
-/// A channel without readers goes on for this long: until the next hub has it.
+/// A channel without readers continues for this long, until the next hub has it.
 pub const CHANNEL_LINGER: Nanos = Nanos::from_secs(3);
 
-/// What the values of a node's series follow from.
+/// The seed of all values of a node's series.
 pub fn seed(node: &str, series: &Series) -> u64 {
     format!("{node}:{series}").bytes().fold(7, |hash, byte| mix(hash ^ u64::from(byte)))
 }
@@ -179,7 +179,7 @@ impl Writer {
         self.is_opened && self.interests.is_empty()
     }
 
-    /// True while a reader has it; a channel goes on when nobody does.
+    /// True while a reader has it. A channel continues without readers.
     pub fn is_shown(&self) -> bool {
         !self.is_over()
     }

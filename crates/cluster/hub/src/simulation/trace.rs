@@ -1,5 +1,5 @@
-//! What is said in a simulation, frame by frame, for who looks for a cause: `KHZ_HUB_TRACE=n0` shows what the peers say and hear
-//! whose name has `n0` in it, and without their names what everybody says. Off by default.
+//! Prints the frames of a simulation, to find the cause of a failure: `KHZ_HUB_TRACE=n0` shows the frames to and from peers
+//! whose names contain `n0`; an empty value shows all frames. Off by default.
 
 use khz_block::{HEADER_BYTES, Header};
 use khz_link::Frame;
@@ -33,7 +33,7 @@ impl Trace {
     }
 }
 
-/// Of blocks their rows, not their bytes.
+/// Shows the rows of blocks, not their bytes.
 fn describe(frame: Frame<'_>) -> String {
     let header = |bytes: &[u8]| bytes.first_chunk::<HEADER_BYTES>().map(|head| Header::from_bytes(head, 0));
     match frame {

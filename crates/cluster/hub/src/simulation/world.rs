@@ -1,5 +1,5 @@
-//! Everything together, in made-up time: alike nodes at a hub, a hub above it, readers of both, what the nodes gain, and
-//! what goes wrong. In a *tree* there is another hub beside the first, and one above the second.
+//! The whole simulation, in made-up time: similar nodes at a hub, a hub above it, readers of both, new series of the
+//! nodes, and faults. In a *tree* there is another hub beside the first, and one above the second.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) const HUBS_OF_NODES: [usize; 3] = [LEAF, SIDE, ROOT];
 /// Rates of recorders, Hz: some divide the 10 Hz of a fast base lane, others do not.
 const RECORDED: [u64; 5] = [2, 3, 4, 5, 7];
 
-/// What selects only series that programs of before do not know.
+/// A pattern that selects only series that older programs do not know.
 pub const OF_TYPES: &str = "level.*";
 
 /// A hub keeps the rows of as many generations of a node.
@@ -103,7 +103,7 @@ pub struct World {
     moves: Random,
     /// When nodes are started again with other base rates; `None`: never.
     pub(super) rates: Option<Random>,
-    /// What the hubs had of epochs that are over.
+    /// The rows that hubs had of epochs that are over.
     pub(super) witnesses: Vec<Witness>,
     /// When hubs were killed.
     pub(super) killed: Vec<(usize, Nanos)>,
@@ -131,7 +131,7 @@ pub struct World {
     dropped: Vec<(usize, usize, u64)>,
 }
 
-/// What goes wrong beside what nodes gain and readers want.
+/// The faults of a run, beside new series of nodes and new wishes of readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Nothing.
@@ -153,7 +153,7 @@ impl World {
         World::of(seed, trouble, None, true)
     }
 
-    /// The same, with programs of before among them, and values that these do not know.
+    /// The same, with older programs among them, and values that these do not know.
     pub fn mixed(seed: u64, trouble: Trouble) -> Self {
         World::of(seed, trouble, Some(Random::new(seed ^ 0xB4)), false)
     }
@@ -244,7 +244,7 @@ impl World {
         self.versions.as_mut().map_or(VERSION, |random| VERSION - random.below(2) as u8)
     }
 
-    /// How many metrics there are: without old programs only those that these know.
+    /// How many metrics there are: with old programs also metrics that these do not know.
     fn kinds(&self) -> u64 {
         if self.versions.is_some() { 4 } else { 3 }
     }
@@ -254,12 +254,12 @@ impl World {
         (0..8).map(|n| self.series(n % self.kinds(), n)).collect()
     }
 
-    /// From here on nodes give slots back now and then.
+    /// From now on, nodes sometimes free slots.
     pub fn renew_nodes(&mut self) {
         self.renewals = Some(Random::new(self.seed ^ 0x51075));
     }
 
-    /// From here on readers want channels now and then.
+    /// From now on, readers sometimes want channels.
     pub fn want_channels(&mut self) {
         self.channels = Some(Random::new(self.seed ^ 0xC4A2));
     }
@@ -281,7 +281,7 @@ impl World {
         self.recorders[at].go_to(hub);
     }
 
-    /// The hubs have logs, and so much memory for the past. It comes before anything else.
+    /// Gives the hubs logs, and this much memory for the past. Call it before anything else.
     pub fn store(&mut self, history: ByteSize) {
         let removes = self.seed.is_multiple_of(2);
         self.faults.borrow_mut().has_no_memory = history.0 == 0;
@@ -530,7 +530,7 @@ impl World {
         }
     }
 
-    /// Most nodes gain the same series, at about the same time.
+    /// Most nodes get the same series, at about the same time.
     fn gain(&mut self) {
         let metric = self.random.below(self.kinds());
         let count = 1 + self.random.below(5);
@@ -547,7 +547,7 @@ impl World {
         }
     }
 
-    /// The same devices are gone on some nodes, which give their slots back at about the same time.
+    /// The same devices disappear on some nodes, which free the slots at about the same time.
     fn renew(&mut self, random: &mut Random) {
         let salt = random.below(u64::MAX);
         let first = self.first();
@@ -573,7 +573,7 @@ impl World {
         }
     }
 
-    /// A reader, also one of the root, wants a channel, or no longer wants what it wanted last.
+    /// A reader, perhaps of the root, requests a channel, or ends its last request.
     fn want_channel(&mut self, random: &mut Random) {
         let all = self.readers.len() as u64;
         let reader = &mut self.readers[random.below(all) as usize];
@@ -605,7 +605,8 @@ impl World {
             agent.wire.borrow_mut().is_cut = true;
             self.faults.borrow_mut().happen(None, Some(&agent.node.name));
         } else if let Some(reader) = self.readers.get_mut(at - self.agents.len()) {
-            // The root ends its subscriptions at the leaf with their last reader: what nodes send meanwhile, it does not get.
+            // The root ends its subscriptions at the leaf when their last reader leaves, so it does not get the rows that
+            // nodes send meanwhile.
             if reader.hub != LEAF && self.channels.is_some() {
                 self.faults.borrow_mut().happen(Some(reader.hub), None);
             }
@@ -646,7 +647,7 @@ impl World {
     fn restart_node(&mut self) {
         let at = self.random.below(self.agents.len() as u64) as usize;
         self.gained += 1;
-        // The same new name on all of them, as a container that is started again everywhere.
+        // All nodes get the same new name, as when a container is restarted everywhere.
         let renamed = self.series(self.gained % self.kinds(), 100_000 + self.gained / 4);
         // Programs are updated; a ring of the newest in the hands of an older one is another matter.
         let version = self.version().max(self.agents[at].version);
@@ -730,7 +731,7 @@ impl World {
         }
     }
 
-    /// Nothing happens any more: what must be true then.
+    /// No more events happen. Checks what must be true then.
     pub fn judge(&mut self) -> Outcome {
         // Hubs that stand still go on first.
         let starts = self.agents.iter().filter_map(|agent| agent.starts_at).map(|(at, _)| at);
@@ -743,7 +744,8 @@ impl World {
                 self.recorders[at].go_to(hub);
             }
         }
-        // Of numbers that wait for their first row the others come when a node is away for so long.
+        // If a node is away for this long, numbers that wait for their first row get the other
+        // rows.
         let settled =
             if self.rates.is_some() { Nanos(GAP_WAIT.0 + 3 * Nanos::SECOND.0) } else { Nanos::from_secs(4) };
         self.run(Nanos(still.0 + settled.0), false);
@@ -863,12 +865,14 @@ impl World {
         let lane = node.lanes().base().unwrap_or_else(|| panic!("{name} has no base lane at hub {at}"));
         let every = (lane.period.0 / khz_link::Lane::period(&base.lane).0).max(1);
         let what = format!("{name} at hub {at}, which gets one row of {every}; it is at hub {}", agent.hub);
-        // What the root has forgotten with the node, before the top had it, nobody sends again.
+        // If the root has forgotten rows with the node before the top had them, nobody sends them
+        // again.
         let dropped_below = if at == TOP { self.dropped_until((ROOT, number), every) } else { 0 };
         // Without memory, the root does not have what the top missed.
         let may_lose = at == TOP && (!hub.cluster.keeps_history() || dropped_below > 0);
         let lost = if may_lose { 0 } else { lane.lost() };
-        // What the log had before the hub's start does not come again, if it is older than memory reaches.
+        // Rows that the log had before the hub's start do not come again if they are older than the memory
+        // reaches.
         let (first, end) = (lane.received().first().map_or(0, |&(first, _)| first), lane.next_row());
         let is_awaited = |&(from, to): &(u64, u64)| {
             lane.logged_before().is_none_or(|before| !before.holes(from, to).is_empty())
@@ -906,7 +910,7 @@ impl World {
         next
     }
 
-    /// Rows of a node that a hub has forgotten with it: those before this one.
+    /// The rows that a hub has forgotten together with a node: the rows before this one.
     fn dropped_until(&self, of: (usize, usize), every: u64) -> u64 {
         let of_it = self.dropped.iter().filter(|&&(hub, node, _)| (hub, node) == of);
         of_it.map(|&(.., rows)| rows.div_ceil(every)).max().unwrap_or(0)
@@ -942,14 +946,14 @@ impl World {
     fn judge_keepers(&self, agent: &Agent) {
         let (name, base) = (NodeName::new(&agent.node.name).expect("a name"), &agent.node.writers[0]);
         let is_slow = khz_link::Lane::period(&base.lane) == Nanos::SECOND;
-        // What nodes have sent elsewhere, a hub that reads no other one does not have.
+        // A hub that reads no other hub lacks the rows that nodes have sent elsewhere.
         let has_all = |keeper: &&Reader<Keeper>| keeper.hub != LEAF || agent.hub == LEAF;
         for keeper in self.keepers.iter().filter(has_all) {
             let kept = &keeper.follower.reader().kept;
             for ((_, epoch), kept) in kept.iter().filter(|((node, _), _)| *node == name) {
                 let what = format!("{name} in epoch {epoch:x} at a reader of hub {}", keeper.hub);
                 let (first, end) = kept.span();
-                // What a hub forgets with the node, nobody asks for again.
+                // Nobody requests again the rows that a hub forgets with the node.
                 let is_whole = self.trouble == Trouble::Forgets || kept.missing().is_empty();
                 assert!(is_whole, "{what}: {:?} of {first}..{end} are missing", kept.missing());
                 // A faster base lane goes over to one with other numbers when the node goes to another hub.
@@ -961,7 +965,7 @@ impl World {
                 );
                 let is_new = end + 3 >= base.rows();
                 assert!(!is_slow || is_new, "{what}: {end} of {} rows", base.rows());
-                // Of the rows that share a number it is the first one that comes, over whichever connections and hubs.
+                // If several rows share a number, the first that comes counts, over any connection or hub.
                 let period = khz_link::Lane::period(&base.lane).0;
                 let every = if *epoch == base.lane.epoch { 1 } else { Nanos::SECOND.0 / period };
                 let gathered = |row: u64| Nanos(base.first.0 + row * every * period);
@@ -971,8 +975,8 @@ impl World {
         }
     }
 
-    /// Of a node whose base lane has the rows of a recorder's rate, this has one lane, whatever hubs they were at; and if both are at the
-    /// same hub in the end, each row since it began, once. Tells how many.
+    /// If the base lane of a node has rows at a recorder's rate, the recorder has only one lane of the node, whatever hubs both were at.
+    /// If both are at the same hub in the end, the recorder has each row since it began, once. Returns how many rows.
     fn judge_recorders(&self, agent: &Agent) -> u64 {
         let (name, base) = (&*agent.node.name, &agent.node.writers[0]);
         let base_period = khz_link::Lane::period(&base.lane);
@@ -1074,9 +1078,9 @@ pub struct Outcome {
     pub renewed: u64,
     /// Nodes that a hub has forgotten, each time.
     pub forgets: u64,
-    /// Slots that hubs of before did not get.
+    /// Slots that older hubs did not get.
     pub left_out: u64,
-    /// Times that a reader of before heard that it is too old for what it wants.
+    /// How often the hub said to an older reader that it is too old for what it wants.
     pub told: u64,
 }
 

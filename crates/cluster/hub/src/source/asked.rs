@@ -1,5 +1,5 @@
-//! What this hub asks of a hub below: everything at the base rate, and the channels that readers follow here. It asks, and
-//! remembers what the hub below refuses as a whole; what comes is the business of [`super::NodesBelow`].
+//! What this hub requests from a hub below: everything at the base rate, and the channels that readers follow here. It
+//! sends requests, and remembers which of them the hub below refuses as a whole; [`super::NodesBelow`] handles the rows.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +37,8 @@ impl Asked {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for what is followed in this cluster and was not asked for, and ends what is not followed any more.
+    /// Requests what is followed in this cluster and was not requested yet, and ends requests that are no
+    /// longer followed.
     pub fn follow(
         &self,
         cluster: &Cluster,
@@ -45,7 +46,7 @@ impl Asked {
         mut end: impl FnMut(u32),
     ) {
         let mut all = self.lock();
-        // Of two threads that get here, the later one knows at least as much.
+        // If two threads get here, the later one knows at least as much.
         let followed = cluster.followed.all();
         let is_over = |one: &mut Ask| !followed.iter().any(|channel| Arc::ptr_eq(&one.channel, channel));
         for gone in all.extract_if(.., is_over) {
@@ -76,7 +77,7 @@ impl Asked {
         }
     }
 
-    /// The connection has ended: what the hub below refused may be possible at the next one.
+    /// The connection has ended: the next connection may grant what the hub below refused.
     pub fn forget_refusals(&self) {
         self.lock().iter_mut().filter(|one| one.number.is_some()).for_each(|one| one.problem = None);
     }

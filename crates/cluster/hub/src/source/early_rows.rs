@@ -1,5 +1,5 @@
-//! Rows of a channel that came before older ones: two lanes below have the same rows, one each row at once and the other in flushes,
-//! and the second begins while the first is behind. They wait here, a limited number of them.
+//! Rows of a channel that came before older rows. Two lanes below have the same rows, one sends each row at once and the other in
+//! flushes, and the second begins while the first lags. A limited number of early rows wait here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

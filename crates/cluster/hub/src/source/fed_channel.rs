@@ -1,5 +1,5 @@
-//! A lane of a channel of a node below, and what it is fed from: one lane of the hub below for each subscription there that has the
-//! same rows. Each row is taken once, in the order of the numbers.
+//! A lane for a channel of a node below, and the lanes of the hub below that feed it: one for each subscription there with the same
+//! rows. Each row is taken once, in the order of the numbers.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::node::{Answer, Node, Terms};
 /// A lane of a channel.
 pub(super) struct FedChannel {
     pub lane: FedLane,
-    /// What readers here must want to get its rows.
+    /// The terms that a reader here must want to get its rows.
     pub terms: Terms,
     /// The channels for which the hub below offered it.
     pub channels: Vec<Arc<FollowedChannel>>,
-    /// The lanes below whose rows it gets, as many as there are such channels, and the next row of each. All have the same rows.
+    /// The lanes below that feed it, and the next row of each: one for each such channel. All have the same rows.
     pub below: Vec<(u64, u64)>,
-    /// Channels whose lane below the connection took along: the next one offers it again, and it goes on with the next row here.
+    /// Channels whose lane below ended with the connection. The next connection offers the lane again, and it continues with the
+    /// next row here.
     pub to_return: Vec<Arc<FollowedChannel>>,
     pub early: EarlyRows,
 }

@@ -1,5 +1,5 @@
-//! A lane here whose rows come from a hub below. Rows keep the numbers that they have at the node, so that a row that is missing
-//! is missed here too. It decides nothing about the node.
+//! A lane here whose rows come from a hub below. Rows keep the numbers that they have at the node, so that missing rows are
+//! noticed here too. It decides nothing about the node.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::node::Node;
 use crate::schemas::Schema;
 
-/// A row below: the lane there, the generation of its slots, and what they mean.
+/// Where a row below comes from: its lane, the generation of its slots, and their meaning.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub lane: u64,
@@ -34,9 +34,10 @@ pub(super) struct FedLane {
     first: u64,
     /// Rows before this one were asked for in case that somebody lacks them.
     spare_until: u64,
-    /// Of a base lane: each row from here on comes, or is reported lost.
+    /// For a base lane: each row from here on comes, or is reported lost.
     certain: Option<u64>,
-    /// No row from here on has come, and rows before this one are not wanted: the node was forgotten here with what it had.
+    /// No row from here on has come. The next field: rows before it are not wanted, because this hub has forgotten the node
+    /// together with them.
     seen: u64,
     floor: u64,
     /// Rows that are lost if the hub below alone has the node.
@@ -51,16 +52,16 @@ pub(super) struct FedLane {
 }
 
 impl FedLane {
-    /// A base lane, of which the hub below sends the rows that are not here. It has the node's own epoch, so that its rows are the same
-    /// ones however they come.
+    /// A base lane: the hub below sends the rows that are not here. It has the node's own epoch, so that its rows are the same on every
+    /// way.
     pub fn base(number: u32, name: &str, offer: &LaneOffer<'_>, rows: &HeldRows) -> Self {
         let HeldRows { certain, end, .. } = *rows;
         let lane = FedLane::new(number, name, offer.epoch, offer.period, (offer.next_row, certain));
         FedLane { certain: Some(certain), seen: end, ..lane }
     }
 
-    /// A lane of a channel: the offer's next row is one more than the first row that is for new readers here. `from`: the first that
-    /// comes, if that is another one; `is_spare`: perhaps nobody lacks those before the offer.
+    /// A lane of a channel: new readers here begin one row before the offer's next row. `from`: the first row that comes, if it is
+    /// another one; `is_spare`: rows before the offer may be lacked by nobody.
     pub fn of_channel(
         number: u32,
         name: &str,

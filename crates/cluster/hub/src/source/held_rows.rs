@@ -1,5 +1,4 @@
-//! Which rows of a node's base lane are here, through whichever hubs they came, so that a hub below sends all others. It asks for
-//! nothing itself.
+//! Which rows of a node's base lane are here, from any hub, so that a hub below sends all others. It requests nothing itself.
 
 use khz_link::{Held, LaneOffer, Ranges};
 use khz_model::Nanos;
@@ -8,19 +7,19 @@ use crate::cluster::Cluster;
 use crate::limits::{AWAY_MAX, HISTORY_SPAN};
 use crate::node::Node;
 
-/// What is said of a lane that a hub below offers.
+/// The rows to report as held when a hub below offers a lane.
 pub(super) struct HeldRows {
     pub held: Held,
     /// Each row from here on comes, or is reported lost.
     pub certain: u64,
-    /// No row from here on is here.
+    /// The row after the newest row that is here.
     pub end: u64,
 }
 
-/// The rows of the offered lane that are here or in the store. Of the last minute only those in memory count, since readers above ask
-/// for them, and as many rows are wanted from before the first one that is known: the hub may have been away so long. An epoch of which
-/// nothing is known may have begun when the node was heard last, also if that was before this hub's start: then rows since a minute before
-/// that are wanted. A hub without a store has room for those of the last ten minutes.
+/// The rows of the offered lane that are here or in the store. In the last minute only rows in memory count, since readers above request
+/// them. The rows of a minute before the first known row are also wanted, since the hub may have been away for that long. An unknown epoch
+/// may have begun when the node was last heard, even before this hub's start: then rows since a minute before that are wanted. A hub
+/// without a store has room for the rows of ten minutes.
 pub(super) fn of(cluster: &Cluster, node: &Node, offer: &LaneOffer<'_>) -> HeldRows {
     let rows = |time: Nanos| time.0.checked_div(offer.period.0).unwrap_or(0).saturating_add(1);
     let recent = offer.next_row.saturating_sub(rows(AWAY_MAX));
@@ -45,7 +44,7 @@ pub(super) fn of(cluster: &Cluster, node: &Node, offer: &LaneOffer<'_>) -> HeldR
     for &(from, to) in received {
         here.add(from, to);
     }
-    // The store has rows that readers here cannot have: they do not come.
+    // Rows that are only in the store are not sent, so readers here cannot get them.
     let only_stored = held.ranges.iter().filter_map(|&(from, to)| Some(here.holes(from, to).last()?.1));
     let certain = only_stored.fold(held.from, u64::max);
     let end = held.ranges.last().map_or(held.from, |&(_, end)| end);
@@ -69,7 +68,7 @@ mod tests {
         Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16])
     }
 
-    /// What is said of a lane of this epoch whose next row is this one.
+    /// The held rows of a lane with this epoch whose next row is this one.
     fn rows(cluster: &Cluster, node: &Node, epoch: u64, next_row: u64) -> (u64, Vec<(u64, u64)>, u64) {
         let offer = LaneOffer {
             lane: 1,
@@ -96,7 +95,7 @@ mod tests {
         for (has_log, away, from) in [
             (true, 4_000, 5_000 - 4_061),
             (false, 500, 5_000 - 561),
-            // Of older rows it could keep none.
+            // It could keep no older rows.
             (false, 4_000, 5_000 - 661),
             // The epoch began after that.
             (true, 8_000, 0),

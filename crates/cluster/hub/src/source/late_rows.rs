@@ -1,5 +1,5 @@
-//! Rows of a hub below that are older than rows which are here: closed blocks of those that a lane lacks. Rows that the store had before
-//! this hub's start have blocks of their own, which are not stored again. It puts them nowhere.
+//! Rows of a hub below that are older than rows which are already here: makes closed blocks of the rows that a lane lacks. Rows that the
+//! store had before this hub's start get their own blocks, which are not stored again. It puts the blocks nowhere.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Step};
 

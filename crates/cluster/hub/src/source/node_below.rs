@@ -1,5 +1,5 @@
-//! A node as it comes through a hub below: when it is up here, and which lanes it has here. A row of any of its lanes brings it up.
-//! It asks the hub below nothing.
+//! A node that comes through a hub below: when it is up here, and which lanes it has here. A row of any of its lanes makes it up.
+//! It requests nothing from the hub below.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::node::{Answer, Arrival, BASE, Link, Node, SharedNode, Terms, silent_a
 use crate::rule_rows::is_of_rules;
 use crate::schemas::Schema;
 
-/// The number of a base lane here; those of channels count on from there.
+/// The number of a base lane here; channels have the numbers after it.
 pub(super) const LANE: u32 = 1;
 
-/// Rows are asked for in case that somebody lacks them: they are not lost if they do not come.
+/// Rows were requested only in case somebody lacks them: they are not lost if they do not come.
 type IsSpare = bool;
 
 /// What the nodes of one source share.
@@ -37,7 +37,7 @@ pub(super) struct Here {
     pub mailbox: Arc<Mailbox>,
     /// The name of the hub below.
     pub hub: String,
-    /// What it was asked for; `None`: it passes no channels on.
+    /// The requests for channels; `None`: it passes no channels on.
     pub asked: Option<Asked>,
     /// When this hub began to follow it.
     pub begun: Nanos,
@@ -49,16 +49,16 @@ impl Here {
         (&self.cluster.counts, self.cluster.keeps_history())
     }
 
-    /// The first row after those that the store has of a channel's lane: through a hub below, or from the node itself, when it was
-    /// connected here.
+    /// The row after the rows that the store has of a channel's lane. They came through a hub below, or from the node itself when
+    /// it was connected here.
     fn stored_until(&self, node: &NodeName, epoch: u64) -> Option<u64> {
         let intake = self.cluster.intake()?;
         [through(epoch), epoch].into_iter().filter_map(|epoch| intake.end_of(node, epoch)).max()
     }
 
-    /// The first row of a channel's lane that is wanted, if rows before those that come now are, and whether they are wanted in case
-    /// that somebody lacks them: perhaps nobody does. A channel that is kept goes on where the store ends. Soon after the start of this
-    /// hub, a hub above may lack what came while this one was away: nodes go on with a channel for that long.
+    /// The first wanted row of a channel's lane, if earlier rows than the next ones are wanted, and whether they are spare: perhaps
+    /// nobody lacks them. A kept channel continues where the store ends. Soon after this hub's start, a hub above may lack rows that
+    /// came while this hub was away: nodes continue a channel for that long.
     fn wants_from(
         &self,
         channel: &FollowedChannel,
@@ -102,7 +102,7 @@ pub(super) struct NodeBelow {
 
 /// How a node comes and goes.
 impl NodeBelow {
-    /// One that is not up so far.
+    /// A node that is not up yet.
     pub fn new(node: Arc<SharedNode>) -> Self {
         NodeBelow {
             node,
@@ -160,7 +160,7 @@ impl NodeBelow {
     }
 
     /// Connects the node, as if it had connected itself, for a row of its base lane or of a channel (`None`). `false`: it is connected
-    /// another way, or there is no room for it.
+    /// in another way, or there is no room for it.
     fn connect(&mut self, row: Option<u64>, here: &Here) -> bool {
         let now = clock::boot();
         if self.node.lock().link().is_linked(self.connection) {
@@ -215,8 +215,8 @@ impl NodeBelow {
         }
     }
 
-    /// True if nothing is left to remember of it. Lanes of channels that the hub below is still asked for wait for its next
-    /// connection, so that their numbers go on.
+    /// True if nothing about the node must be remembered. Lanes of channels that are still requested from the hub below
+    /// wait for its next connection, so that their numbers continue.
     pub fn is_over(&mut self, here: &Here) -> bool {
         let is_asked =
             |channel: &Arc<FollowedChannel>| here.asked.as_ref().is_some_and(|asked| asked.has(channel));
@@ -238,8 +238,8 @@ impl NodeBelow {
 
 /// Its lanes.
 impl NodeBelow {
-    /// The hub below offers a lane for a channel. Returns the number of the lane here, and the first row that is wanted if rows before
-    /// those that come now are.
+    /// The hub below offers a lane for a channel. Returns the number of the lane here, and the first wanted row if rows before the
+    /// next ones are wanted.
     pub fn offered(
         &mut self,
         connection: u64,
@@ -270,7 +270,8 @@ impl NodeBelow {
             }
         };
         let one = &mut self.channels[at];
-        // Rows that came before the hub below was away are not asked for again; it sends those since then, whatever it offers.
+        // Rows that came before the hub below was away are not requested again. It sends the rows since then, whatever it
+        // offers.
         one.below.push((below, one.lane.next().min(offer.next_row.saturating_sub(1))));
         one.channels.retain(|known| !Arc::ptr_eq(known, channel));
         one.to_return.retain(|known| !Arc::ptr_eq(known, channel));
@@ -379,7 +380,7 @@ impl NodeBelow {
             self.open_base(&mut node, here).ok_or("too many lanes")?;
             let (_, base) = self.base.as_mut().ok_or("no lane")?;
             let place = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
-            // Another hub below may have sent another row of those that have this number.
+            // Another hub below may have sent another row with this number.
             if row >= place.next_row() && !place.had_logged(row) {
                 let added = base.row(place, origin, row, decoder, here.kept())?;
                 self.came(&mut node, LANE, added, here);
@@ -389,8 +390,8 @@ impl NodeBelow {
         self.late(&mut node, origin, decoder.stamp(), |lane| late_rows::of_row(lane, row, decoder), here)
     }
 
-    /// The base lane gets rows as they are gathered from now on. Before that it may be one of a former epoch, of which only late rows come:
-    /// those make no lane the present one.
+    /// From now on, the base lane gets rows as they are gathered. Before that, it may be a lane of a former epoch that gets only late rows,
+    /// which do not make it the present lane.
     fn open_base(&mut self, node: &mut Node, here: &Here) -> Option<()> {
         let (_, base) = self.base.as_mut()?;
         if node.lanes().id_of(LANE).is_some() {
@@ -422,7 +423,8 @@ impl NodeBelow {
         self.late(&mut node, origin, stamp, |lane| late_rows::lacking(lane, block), here)
     }
 
-    /// Rows of the base lane come late, or another one speaks for the node: its lane gets what it lacks.
+    /// Late rows of the base lane, or another connection speaks for the node: adds the rows that the
+    /// node's lane lacks.
     fn late(
         &self,
         node: &mut Node,
@@ -482,7 +484,8 @@ impl NodeBelow {
         let (mut from, mut added) = (from, 0);
         if let Some(one) = self.channels.iter_mut().find(|one| one.lane.number() == number) {
             one.passed(below, to);
-            // What another lane below has brought, or may bring, is not lost, and neither is what nobody may lack.
+            // Rows that another lane below has sent, or may send, are not lost. Rows that perhaps nobody lacks are
+            // not lost either.
             from = from.max(one.lane.next()).max(one.lane.spare_until());
             let to_come = one.oldest_to_come().unwrap_or(to);
             if from < to.min(to_come) {
@@ -495,7 +498,8 @@ impl NodeBelow {
         self.came(&mut node, number, added, here);
     }
 
-    /// A lane below is over, which fed the lane with this number here. `None`: it was closed; otherwise the connection has ended.
+    /// A lane below that fed lane `number` here is over. `ended` is `None` if the lane was closed; otherwise the connection has
+    /// ended.
     pub fn closed(&mut self, number: u32, (below, wanted): (u64, &Wanted), ended: Option<&str>, here: &Here) {
         if number == LANE {
             if self.base.as_ref().is_some_and(|(known, _)| *known == below) {
@@ -559,9 +563,10 @@ fn lose_of(node: &mut Node, id: u64, (from, to): (u64, u64), here: &Here) {
     }
 }
 
-/// What is lost of its base lane.
+/// Lost rows of its base lane.
 impl NodeBelow {
-    /// The base lane below is over. If nobody speaks for the node now, what was lost in it is lost here, too.
+    /// The base lane below is over. If no connection speaks for the node now, rows that were lost in it are
+    /// lost here, too.
     fn lose_former(&mut self, here: &Here) {
         let Some((_, base)) = &mut self.base else { return };
         let (lost, epoch) = (base.take_lost(), base.epoch());
@@ -573,7 +578,7 @@ impl NodeBelow {
     }
 }
 
-/// What readers here want of it.
+/// The requests of readers here.
 impl NodeBelow {
     /// The node refuses a channel.
     pub fn refuses(&mut self, channel: &Arc<FollowedChannel>, text: &str) {

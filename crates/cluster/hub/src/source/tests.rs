@@ -14,6 +14,8 @@ use crate::limits::FOLLOWED_LINGER;
 use crate::node::{Answer, Arrival, BASE, Link, Terms};
 use crate::rule_rows::RuleRows;
 
+mod clocks;
+
 /// How the base lane is offered.
 const OFFER: LaneOffer<'static> = LaneOffer {
     lane: 1,

@@ -1,6 +1,6 @@
-//! One node, hubs that come and go, and readers, all of them real, over a made-up network in made-up time. Whatever is cut,
-//! killed or held up, every reader gets each row of every lane once, or a report that the row is lost. (`simulation` has many nodes,
-//! whose schemas grow.) A run that fails names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub storm`.
+//! One node, hubs that come and go, and readers, all of them real, over a made-up network in made-up time. Whatever is cut, killed
+//! or delayed, every reader gets each row of every lane once, or a report that the row is lost. (`simulation` has many nodes, whose
+//! schemas grow.) A run that fails names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub storm`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -111,7 +111,7 @@ impl Hub {
         self.accepted.iter_mut().find(|accepted| accepted.token == token)
     }
 
-    /// One turn: takes what has come, obeys commands, sends what is due.
+    /// One turn: reads what has come, executes commands, sends what is due.
     fn turn(&mut self, now: Nanos, random: &mut Random) {
         let mut at = 0;
         while at < self.accepted.len() {

@@ -12,7 +12,7 @@ use khz_ring::{Label, Ring, Writer};
 use super::ring_lane::RingLane;
 use crate::simulation::random::mix;
 
-/// What lives on after its last interest does so for this time.
+/// A lane that lives on after its last interest does so for this time.
 const LINGER: Nanos = Nanos::from_secs(10);
 
 /// A lane and its writer.
@@ -156,7 +156,8 @@ impl Node {
         self.revision += 1;
     }
 
-    /// The agent is killed and starts again: the base lane goes on in its ring, others are gone.
+    /// The agent is killed and starts again: the base lane continues in its ring, other lanes are
+    /// gone.
     pub fn restart(&mut self) {
         self.lanes[0].close();
         while self.lanes.len() > 1 {

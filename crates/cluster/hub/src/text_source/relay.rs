@@ -1,5 +1,5 @@
 //! From a status to rows: each node has a lane, whose slots are the items that the node has shown, in that order. Rows and
-//! schema go the same way as those of nodes that come over the link.
+//! schema are handled like those of nodes that come over the link.
 
 use std::collections::HashMap;
 

@@ -14,7 +14,7 @@ use super::lines::Problem;
 
 /// Items of one source: as many as our own text door has at most.
 pub(crate) const ITEMS_MAX: usize = 16_384;
-/// Values of items of which the source says nothing more.
+/// The format of items for which the source reports no format.
 const PLAIN_FORMAT: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 2 };
 /// The most decimal places of a value.
 const PLACES_MAX: u8 = 9;
@@ -30,7 +30,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The reading that a value's text gives; `None`: it is not what such an item has, or too large.
+    /// The reading for the text of a value; `None`: the text does not fit the item's type, or is too
+    /// large.
     pub fn reading(&self, text: &str) -> Option<Reading> {
         match self.of_newer_type {
             true => Some(Reading::Absent(Absence::NoField)),
@@ -204,7 +205,7 @@ pub(crate) fn agreed(line: &str) -> Result<(), Problem> {
     }
 }
 
-/// The identity of a hub and of those that its nodes come from.
+/// The identities of a hub, and of the hubs from which its nodes come.
 type Origins = ([u8; 16], Vec<[u8; 16]>);
 
 /// The answer to `:hub`; `None`: the daemon gets no nodes from others, or is too old to know the word.

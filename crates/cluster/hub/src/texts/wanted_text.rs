@@ -92,10 +92,10 @@ pub(super) struct WantedText {
     differing: Option<PackedText>,
     whole: Option<PackedText>,
     problem: Option<(Why, String)>,
-    /// A text of it was refused. Later texts are packed against that one and so are useless, and the node was asked to stop. A
-    /// new reader can have the file only after all present readers have left.
+    /// A text of this file was refused. Later texts are useless, since they are packed against it, and the hub has asked the node
+    /// to stop. A new reader can have the file only after all present readers have left.
     pub given_up: bool,
-    /// Requests sent to the node, and the one that is under way: there is one at a time.
+    /// How many requests were sent to the node, and the request that is under way: at most one.
     requests_made: u32,
     under_way: Option<u32>,
     pub held: Held,
@@ -218,7 +218,7 @@ impl WantedText {
         self.notify();
     }
 
-    /// Takes no more texts of this file.
+    /// Accepts no more texts of this file.
     pub fn give_up(&mut self, link: Option<&Link>) {
         self.given_up = true;
         self.fail_requests();

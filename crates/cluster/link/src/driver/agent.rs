@@ -14,7 +14,7 @@ use crate::driver::worker::Caller;
 use crate::driver::{Shared, clock};
 use crate::error::LinkError;
 use crate::goodbye::Goodbye;
-use crate::source::Lanes;
+use crate::source::{Lanes, tend_frozen};
 
 /// An agent, whatever the connection.
 pub(crate) struct Agent<L: Lanes> {
@@ -71,6 +71,11 @@ impl<L: Lanes<Lane: Send> + Send + 'static> Caller for Agent<L> {
         Self: 'a,
     {
         self.seat.clone()
+    }
+
+    fn tend(&mut self, now: Nanos) -> Option<Nanos> {
+        let mut home = self.home.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        tend_frozen(home.as_mut()?, now)
     }
 
     fn end(session: AgentSession<L>, _: &str) {

@@ -23,10 +23,11 @@ use crate::driver::transport::Transport;
 /// The time for a name lookup; after it the next hub is tried.
 const LOOKUP_MAX: Nanos = Nanos::SECOND;
 
-/// The settings of TLS for the next connection: files may have changed.
+/// Makes the TLS settings for the next connection: the files may have changed.
 pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send + Sync>;
 
-/// What this machine has of a hub whose address is on loopback: its local socket, and its run key.
+/// What this machine has for a hub whose address is on loopback: the hub's local socket, and its
+/// run key.
 #[derive(Debug)]
 pub struct Near {
     /// The hub's local socket, which is tried first.
@@ -35,7 +36,8 @@ pub struct Near {
     pub vouch: Vouch,
 }
 
-/// Finds them for each connection: a hub that was restarted has another key.
+/// Finds the socket and the key again for each connection: a hub that was restarted has another
+/// key.
 pub type FindNear = Box<dyn Fn(SocketAddr) -> Option<Near> + Send + Sync>;
 
 /// A hub of the list.
@@ -43,7 +45,7 @@ pub type FindNear = Box<dyn Fn(SocketAddr) -> Option<Near> + Send + Sync>;
 pub enum HubAddress {
     /// Over the network.
     Net {
-        /// Its name or address, as its certificate has it.
+        /// Its name or address, as in its certificate.
         host: String,
         /// Its port.
         port: u16,
@@ -99,7 +101,7 @@ impl Dialer {
         Dialer { hubs: hubs.into_iter().map(Hub::new).collect(), tls, near, from }
     }
 
-    /// The same for one of the hubs.
+    /// The same dialer for one hub only.
     pub fn only(&self, hub: usize) -> Self {
         let hubs = vec![Hub::new(self.hubs[hub].address.clone())];
         Dialer { hubs, tls: self.tls.clone(), near: self.near.clone(), from: self.from }
@@ -115,7 +117,7 @@ impl Dialer {
         &self.hubs[hub].address
     }
 
-    /// Connects to a hub. The protocol begins then. Returns the proof for that hub too.
+    /// Connects to a hub. The protocol begins after that. Also returns the proof for that hub.
     pub fn dial(&self, hub: usize, shared: &Shared) -> Result<Dialled, String> {
         let Hub { address, lookup } = &self.hubs[hub];
         match (address, lookup) {
@@ -176,7 +178,7 @@ fn connect(address: &SocketAddr, from: Option<IpAddr>, shared: &Shared) -> Resul
     }
 }
 
-/// A socket of this machine answers at once or not at all.
+/// A local socket answers at once or not at all.
 fn dial_local(path: &Path) -> Result<Transport, String> {
     let socket = tcp::connect_local(path).map_err(|errno| format!("cannot connect: {errno}"))?;
     Ok(Transport::plain(socket))

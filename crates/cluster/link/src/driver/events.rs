@@ -1,5 +1,5 @@
-//! A queue of what comes on a link, for another thread: whole, undecoded blocks, for programs that keep them or pass them on.
-//! It is bounded: if its reader is slow, the oldest blocks are dropped and reported as lost.
+//! A queue that hands what comes on a link to another thread: whole, undecoded blocks, for programs that keep or forward
+//! them. The queue is bounded: if its reader is slow, it drops the oldest blocks and reports them as lost.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,32 +27,32 @@ const OWN_BYTES: usize = 96;
 pub enum Event {
     /// A hub has accepted us.
     Up {
-        /// Its name.
+        /// The hub's name.
         hub: String,
     },
-    /// There is no connection, and all lanes have ended. Comes once until the reason changes.
+    /// There is no connection, and all lanes have ended. Sent again only when the reason changes.
     Down {
         /// Why.
         problem: String,
     },
     /// A lane was offered and accepted, or has changed.
     Lane {
-        /// Which.
+        /// Which lane.
         lane: Arc<LaneKey>,
         /// The subscription that it serves.
         interest: u32,
-        /// Of its schema.
+        /// The generation of its schema.
         generation: u32,
         /// Time between two rows.
         period: Nanos,
         /// The row after the newest that the hub knows.
         next_row: u64,
     },
-    /// The next bytes of a schema (`docs/block.md`); `offset` 0 begins it.
+    /// The next bytes of a schema (`docs/block.md`); `offset` 0 begins the schema.
     Schema {
-        /// Whose.
+        /// Which lane.
         lane: Arc<LaneKey>,
-        /// Of its schema.
+        /// The generation of the schema.
         generation: u32,
         /// The offset of the bytes in the schema.
         offset: u64,
@@ -61,30 +61,32 @@ pub enum Event {
     },
     /// A closed block whose checksum is right.
     Block {
-        /// Whose.
+        /// Which lane.
         lane: Arc<LaneKey>,
         /// Header and rows.
         bytes: Box<[u8]>,
     },
-    /// A block begins with this row; it comes once it is complete.
+    /// A block begins with this row. The block itself comes once it is complete.
     Began {
-        /// Whose.
+        /// Which lane.
         lane: Arc<LaneKey>,
         /// Its first row.
         row: u64,
     },
-    /// The newest row that has come of a block that is not complete yet; once for what came together.
+    /// The newest row of a block that is not complete yet. Several rows that came together cause one
+    /// such event.
     Heard {
-        /// Whose.
+        /// Which lane.
         lane: Arc<LaneKey>,
         /// When the row was gathered.
         stamp: Stamp,
         /// Time between two rows.
         period: Nanos,
     },
-    /// Rows (the last not included) that will not come: lost before the hub had them, in the hub, or in this queue.
+    /// Rows (without `to`) that will not come: they were lost before the hub had them, in the hub, or in this
+    /// queue.
     Lost {
-        /// Whose.
+        /// Which lane.
         lane: Arc<LaneKey>,
         /// The first of them.
         from: u64,
@@ -93,7 +95,7 @@ pub enum Event {
     },
     /// The hub answers a subscription.
     Told {
-        /// Which.
+        /// Which subscription.
         interest: u32,
         /// Whether it was granted.
         granted: bool,
@@ -104,10 +106,11 @@ pub enum Event {
     },
     /// Nothing more comes in the lane.
     Closed {
-        /// Which.
+        /// Which lane.
         lane: Arc<LaneKey>,
     },
-    /// A lane of a node was not taken: it has a row a second in place of faster ones ([`LaneSink::declined`]).
+    /// We did not accept a node's lane, because it has one row a second in place of faster rows
+    /// ([`LaneSink::declined`]).
     Declined {
         /// Which node.
         node: String,
@@ -116,12 +119,12 @@ pub enum Event {
     Node {
         /// Which.
         node: String,
-        /// Whether it is there.
+        /// Whether the node is up.
         is_up: bool,
     },
     /// The list of nodes is complete.
     Nodes,
-    /// Which nodes are up at another one of the hubs only, each with the hub's address.
+    /// The nodes that are up only at another one of the hubs, each with that hub's address.
     Elsewhere {
         /// All of them.
         nodes: BTreeMap<String, String>,
@@ -203,9 +206,10 @@ pub struct EventSink {
     /// How far back it accepts rows of lanes of the past.
     span: Nanos,
     last_problem: Option<String>,
-    /// The newest row of each lane that has rows since the last rest: its time, and the period.
+    /// The newest row of each lane that got rows since the last call of `rest`: its time, and the
+    /// period.
     heard: HashMap<LaneKey, (Stamp, Nanos)>,
-    /// There is an event for which the reader was not woken.
+    /// There is an event for which we have not yet woken the reader.
     news: bool,
 }
 
@@ -539,7 +543,7 @@ mod tests {
         }
         let base = Arc::new(lane("base"));
         assert_eq!(all(&events), [Event::Began { lane: base.clone(), row: 5 }]);
-        // What came together is one piece of news.
+        // Several frames that came together are one piece of news.
         sink.rest();
         sink.rest();
         let (stamp, period) = (decoder.stamp(), Nanos::SECOND);

@@ -1,5 +1,5 @@
-//! The reader's side: what it subscribes to, whatever the connection, and the thread that connects to one of its hubs (`reader.rs`).
-//! A [`ConnectionSink`] takes the rows.
+//! The reader's side: its subscriptions, which outlive connections, and the thread that connects to one of its hubs (`reader.rs`). A
+//! [`ConnectionSink`] takes the rows.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -45,14 +45,14 @@ pub trait ConnectionSink: LaneSink + Send + 'static {
     fn up(&mut self, hub: &HubName);
     /// There is no connection, for this reason. Called at the end of a connection and at every failed attempt.
     fn down(&mut self, problem: &str);
-    /// Nodes that the reader follows, and that are up at another one of its hubs only, each with that hub's address. Called when that
-    /// has changed; a reader with one hub never hears of it.
+    /// Nodes that the reader follows and that are up only at another one of its hubs, each with that hub's address. Called when the
+    /// list has changed. A reader with one hub never gets this call.
     fn elsewhere(&mut self, nodes: &BTreeMap<String, String>) {
         let _ = nodes;
     }
-    /// Everything that has arrived was handed over.
+    /// Everything that has arrived was handed to the sink.
     fn rest(&mut self) {}
-    /// Why the connection must end, if it must.
+    /// The reason why the connection must end; `None`: it may stay.
     fn refusal(&mut self) -> Option<String> {
         None
     }
@@ -61,7 +61,7 @@ pub trait ConnectionSink: LaneSink + Send + 'static {
 /// Why a subscription is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowingError {
-    /// There are as many as a hub takes.
+    /// There are already as many as a hub accepts.
     #[error("there are {SUBSCRIPTIONS_MAX} subscriptions, as many as one connection may have; end one first")]
     TooMany,
     /// It has no pattern, or too many.
@@ -79,7 +79,7 @@ pub struct Following {
     running: Running,
 }
 
-/// What the reader requests, whatever the connection.
+/// What the reader requests, on every connection.
 #[derive(Default)]
 pub(super) struct Requests {
     /// The number of the newest subscription.
@@ -100,20 +100,21 @@ pub(super) struct Subscription {
     pub past: bool,
     pub channel: Option<Arc<ChannelTerms>>,
     pub patterns: Vec<Pattern>,
-    /// The same, as they are sent.
+    /// The same patterns, as they are sent.
     pub words: Vec<String>,
 }
 
 impl Requests {
-    /// True if the reader follows this node; one that has requested nothing yet, each node.
+    /// True if the reader follows this node. A reader that has requested nothing yet follows every
+    /// node.
     pub fn follows(&self, node: &str) -> bool {
         let mut all = self.subscriptions.iter().flat_map(|known| &known.patterns);
         let is_idle = self.subscriptions.is_empty() && self.texts.is_empty();
         is_idle || all.any(|pattern| pattern.matches_node(node)) || self.texts.follows(node)
     }
 
-    /// True if the hub that says this of a node has its rows as they are wanted. Of a node that comes through another hub it has a row a
-    /// second.
+    /// True if the hub that reports this node has the node's rows at the rates that we want. If the node comes through another hub, this
+    /// hub has only one row a second.
     pub fn are_served(&self, status: &NodeStatus) -> bool {
         let is_direct = status.hub.is_some();
         let is_fast =
@@ -152,8 +153,8 @@ impl Following {
         self.add(interest, prompt, false)
     }
 
-    /// Subscribes to rows of the past: those of the base lanes that the hub has, as far back as the sink accepts each lane,
-    /// whatever the rate. After its newest row a lane is closed.
+    /// Subscribes to past rows: the rows that the hub has of the base lanes, at any rate, as far back as the sink accepts
+    /// each lane. A lane is closed after its newest row.
     ///
     /// # Errors
     /// As for [`Following::subscribe`].
@@ -191,20 +192,20 @@ impl Following {
         Ok(number)
     }
 
-    /// Ends a subscription. Its lanes are closed, one after the other, and no further rows come in them.
+    /// Ends a subscription. Its lanes are closed one after the other, and get no further rows.
     pub fn unsubscribe(&self, number: u32) {
         lock(&self.requests).subscriptions.retain(|known| known.number != number);
         self.running.shared.bell.ring();
     }
 
-    /// Requests the list of nodes, now and on every later connection, or ends that.
+    /// Requests the list of nodes, now and on every later connection, or ends that request.
     pub fn roster(&self, wanted: bool) {
         lock(&self.requests).roster = wanted;
         self.running.shared.bell.ring();
     }
 
-    /// Requests the list of channels, now and on every later connection, or ends that. It comes at once, and again whenever
-    /// one is defined, changed or removed.
+    /// Requests the list of channels, now and on every later connection, or ends that request. The list comes at once, and
+    /// again whenever a channel is defined, changed or removed.
     pub fn channels(&self, wanted: bool) {
         lock(&self.requests).channels = wanted;
         self.running.shared.bell.ring();
@@ -231,12 +232,12 @@ impl Following {
         self.running.shared.bell.ring();
     }
 
-    /// What wakes its thread.
+    /// A waker for its thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.running.shared.counters
     }

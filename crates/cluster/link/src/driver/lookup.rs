@@ -30,7 +30,8 @@ impl Lookup {
         Lookup { host: host.to_owned(), port, found: Arc::default() }
     }
 
-    /// Begins to look the name up, unless that is under way or not necessary. The bell rings when it is done.
+    /// Begins to look the name up, unless a lookup is under way or not necessary. The bell rings when the
+    /// lookup is done.
     pub fn begin(&self, bell: &Bell) {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             lock(&self.found).addresses = vec![SocketAddr::new(address, self.port)];
@@ -64,7 +65,7 @@ impl Lookup {
         !lock(&self.found).under_way
     }
 
-    /// The last answer, or why there is none.
+    /// The addresses of the last answer, or why there is none.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         let found = lock(&self.found);
         if !found.addresses.is_empty() {

@@ -1,6 +1,6 @@
-//! Links over real sockets; each has its own thread. [`Driver`] sends an agent's lanes to a hub. With the gather thread it
-//! shares the rings, and the connection while that thread sends the rows that it has just written (`seat`). [`Following`]
-//! subscribes at the hub where its nodes are, and receives rows.
+//! Links over real sockets; each has its own thread. [`Driver`] sends an agent's lanes to a hub. It shares the rings with
+//! the gather thread. It also shares the connection: the gather thread sends the rows that it has just written (`seat`).
+//! [`Following`] subscribes at the hub where its nodes are, and receives rows.
 
 mod agent;
 mod bell;
@@ -54,15 +54,15 @@ pub struct Settings {
     pub near: Option<FindNear>,
     /// The local address that we connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
-    /// The agent goes back to a better hub that was well for this long; 0: never.
+    /// The agent returns to a better hub that was well for this long; 0: never.
     pub failback_after: Nanos,
-    /// Where it counts.
+    /// The counters.
     pub counters: Counters,
-    /// Also rung by prompt lanes.
+    /// Wakes the thread; prompt lanes also ring it.
     pub bell: Bell,
 }
 
-/// What a thread shares with the one that started it.
+/// What a thread shares with the thread that started it.
 pub(crate) struct Shared {
     stop: AtomicBool,
     /// Failures are no longer logged.
@@ -122,7 +122,7 @@ impl Driver {
         Ok(Driver { running })
     }
 
-    /// The hub will end, as expected: failures are no longer logged.
+    /// Call this when the hub is expected to end: failures are no longer logged.
     pub fn mute(&self) {
         self.running.shared.mute();
     }

@@ -1,5 +1,5 @@
-//! A reader's place at another hub than the present one: it asks which nodes are up there, and subscribes to the same lanes, so that
-//! nodes which have gone there go on gathering them. It takes no rows.
+//! A reader's second connection, to another hub than the present one. It asks which nodes are up there, and subscribes to the same
+//! lanes, so that nodes which have moved there go on gathering them. It takes no rows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::lane_sink::{Accept, LaneKey, LaneSink};
 use crate::message::{LaneOffer, Told};
 use crate::whereabouts::Up;
 
-/// The place. Dropping it ends its connection and its thread.
+/// The connection. Dropping it ends the connection and its thread.
 pub(super) struct Outpost {
     hub: usize,
     list: Arc<Mutex<Option<Up>>>,
@@ -50,7 +50,7 @@ impl Outpost {
         Some(Outpost { hub, list, lists, running })
     }
 
-    /// Whether it asks for the list of nodes: a place that is only kept has its subscriptions and nothing else.
+    /// Whether it requests the list of nodes. If not, it only holds its subscriptions.
     pub fn set_lists(&self, lists: bool) {
         if self.lists.swap(lists, Ordering::Relaxed) != lists {
             self.running.shared.bell.ring();
@@ -62,7 +62,7 @@ impl Outpost {
         self.hub
     }
 
-    /// The nodes that are up there, of those that the reader follows; once for each list.
+    /// The nodes that are up there and that the reader follows; each list is returned once.
     pub fn take_list(&self) -> Option<Up> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,5 +1,5 @@
-//! The hubs of an agent in order of preference: the state of those that it is not at, and a thread that probes them while it is
-//! at another hub than the first. A probe connects, waits for the Greeting and closes.
+//! The hubs of an agent in order of preference: the state of the hubs that the agent is not connected to, and a thread that
+//! probes them while the agent is not at the first hub. A probe connects, waits for the Greeting and closes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,7 +24,7 @@ use crate::standing::Standing;
 
 /// Stack of the thread: its deepest call is rustls'.
 const STACK_BYTES: usize = 256 << 10;
-/// More than a Greeting has.
+/// More than the length of a Greeting.
 const READ_MAX: usize = 2 << 10;
 
 /// What is known of the hubs.
@@ -43,7 +43,7 @@ struct Known {
 #[derive(Clone)]
 struct Hub {
     address: String,
-    /// Why we are not there, and since when.
+    /// Why we are not at this hub, and since when.
     problem: Option<(String, Nanos)>,
 }
 
@@ -87,7 +87,7 @@ impl Preference {
         let Some(hub) = known.hubs.get_mut(hub) else { return };
         let now = clock::now();
         match &mut hub.problem {
-            // No connection came about: the time is still that of the first failure.
+            // No connection came about, so the time of the first failure stays.
             Some((text, _)) if lasted == Nanos(0) => problem.clone_into(text),
             none => *none = Some((problem.to_owned(), now)),
         }
@@ -103,7 +103,8 @@ impl Preference {
         self.lock().failback.accepted(hub);
     }
 
-    /// Why we are not at the first hub, if that is so and has changed. It never waits: the thread that writes rows may call it.
+    /// Passes on why we are not at the first hub, if that is the case and has changed. It never waits: the thread that writes
+    /// rows may call it.
     pub fn say(&self, said: &mut u64, now: Nanos, say: impl FnOnce(&Standing<'_>)) {
         let changes = self.changes.load(Ordering::Acquire);
         if *said == changes {
@@ -125,7 +126,8 @@ impl Preference {
     }
 }
 
-/// The thread that probes better hubs during one connection; it ends with this.
+/// The thread that probes better hubs during one connection. The thread ends when this value is
+/// dropped.
 pub(crate) struct Prober {
     own: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -135,7 +137,7 @@ impl Prober {
     /// Starts it if there is a better hub. If there is no thread, the agent stays where it is.
     pub fn start(preference: &Arc<Preference>, dialer: &Arc<Dialer>, session: &Arc<Shared>) -> Option<Self> {
         preference.lock().failback.next_probe()?;
-        // Its own bell: the session's bell wakes the session.
+        // The prober has its own bell: the session's bell wakes the session.
         let own = Shared::new(Bell::new().ok()?, Counters::default());
         let work = Work {
             preference: preference.clone(),
@@ -153,7 +155,7 @@ impl Drop for Prober {
     fn drop(&mut self) {
         self.own.stop();
         if let Some(thread) = self.thread.take() {
-            // Wherever it waits, its bell wakes it.
+            // The bell wakes the thread wherever it waits.
             let _ = thread.join();
         }
     }

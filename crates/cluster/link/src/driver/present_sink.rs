@@ -1,5 +1,5 @@
-//! What comes on a reader's present connection, before the reader's own sink gets it: without lanes of subscriptions that have ended,
-//! and without lists of nodes that it has not requested.
+//! What comes on a reader's present connection, before the reader's own sink gets it. It removes lanes of subscriptions that have
+//! ended, and lists of nodes that the reader has not requested.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use crate::message::{LaneOffer, Told};
 use crate::texts::{NoText, TextGiven};
 use crate::whereabouts::Up;
 
-/// The list of nodes that a hub sends, for the reader's sink, and to find the hub where the nodes are.
+/// The list of nodes that a hub sends: for the reader's sink, and to find the hub where the nodes are.
 #[derive(Debug, Default)]
 pub(super) struct NodeList {
     /// The hub sends it.
     is_sent: bool,
     shown: Shown,
-    /// Its nodes are noted.
+    /// We note its nodes.
     looks: bool,
     up: Up,
     lacks: bool,
@@ -32,13 +32,14 @@ pub(super) struct NodeList {
 enum Shown {
     #[default]
     No,
-    /// From its next beginning on.
+    /// From the beginning of the next list.
     Next,
     Yes,
 }
 
 impl NodeList {
-    /// The sink wants the list, or the nodes are to be noted. Returns what to tell the hub, if that has changed.
+    /// The sink wants the list, or the nodes are to be noted. Returns the request for the hub, if it has
+    /// changed.
     pub fn want(&mut self, is_shown: bool, looks: bool) -> Option<bool> {
         let is_new = !self.is_sent;
         self.shown = match (is_shown, self.shown) {
@@ -48,7 +49,7 @@ impl NodeList {
             (true, shown) => shown,
         };
         if looks && !self.looks {
-            // What comes until its end may be the rest of a list.
+            // Until the list ends, nodes that come may be the rest of an earlier list.
             (self.up, self.lacks, self.complete) = (Up::new(), false, None);
         }
         self.looks = looks;
@@ -79,7 +80,8 @@ impl NodeList {
         }
     }
 
-    /// The nodes that are up, of those that the reader follows, and whether others of them are not; once for each list.
+    /// The nodes that are up and that the reader follows, and whether some followed nodes are not up; each list is
+    /// returned once.
     pub fn take_complete(&mut self) -> Option<(Up, bool)> {
         self.complete.take()
     }
@@ -140,6 +142,9 @@ impl<S: LaneSink> LaneSink for PresentSink<'_, S> {
         if self.nodes.shown == Shown::Yes {
             self.sink.node(status);
         }
+    }
+    fn clock(&mut self, ahead: Option<i64>) {
+        self.sink.clock(ahead);
     }
     fn nodes_end(&mut self) {
         if self.nodes.end() {

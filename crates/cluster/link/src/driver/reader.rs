@@ -1,5 +1,5 @@
-//! A reader on its connections, one after the other: it sends what the hub does not know yet, and hands on what comes. Where there
-//! are several hubs it sees to it that it is at the right one (`whereabouts.rs`).
+//! A reader on its connections, one after the other: it sends the hub every request that the hub does not know yet, and passes on
+//! what comes. With several hubs, it makes sure that it is connected to the right one (`whereabouts.rs`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +31,11 @@ use crate::whereabouts::Whereabouts;
 const SENT_AT_ONCE: u64 = INTERESTS_AT_ONCE / 2;
 const SENT_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
 
-/// The lanes of a new connection are there within this time, unless the hub has none of their nodes.
+/// The lanes of a new connection come within this time, unless the hub has none of their nodes.
 const LANES_LATE: Nanos = Nanos::SECOND;
 
-/// How often lanes that stand still are counted: a reader may have thousands, and bytes come all the time.
+/// How often we count lanes that get no rows. A count at every read would cost too much: a reader may have
+/// thousands of lanes.
 const COUNT: Nanos = Nanos::from_millis(250);
 
 /// A reader, whatever the connection.
@@ -45,13 +46,14 @@ pub(super) struct Reader<S> {
     requests: Arc<Mutex<Requests>>,
     shared: Arc<Shared>,
     waker: Waker,
-    /// `None`: there is one hub only.
+    /// `None`: there is only one hub.
     choice: Option<Choice>,
-    /// It holds a place for another reader: it subscribes to the same lanes, and takes none. True inside: it wants the list of nodes.
+    /// If present, this is an outpost of another reader: it subscribes to the same lanes, and takes none. True inside: it wants the
+    /// list of nodes.
     outpost: Option<Arc<AtomicBool>>,
 }
 
-/// Several hubs, and at which of them a reader should be.
+/// Several hubs, and the choice of the hub where a reader should be.
 struct Choice {
     dialer: Arc<Dialer>,
     whereabouts: Whereabouts,
@@ -59,7 +61,7 @@ struct Choice {
     hub: usize,
     /// When the lanes that stand still are counted next.
     next_count: Nanos,
-    /// What the sink knows of nodes at other hubs.
+    /// What we last told the sink of nodes at other hubs.
     told: BTreeMap<String, String>,
 }
 
@@ -83,7 +85,7 @@ impl Choice {
 }
 
 impl<S> Reader<S> {
-    /// A reader that is nowhere yet, and the waker that wakes it.
+    /// A reader without a connection, and the waker that wakes it.
     pub fn new(
         identity: Arc<Identity>,
         sink: S,
@@ -103,7 +105,7 @@ impl<S> Reader<S> {
         }
     }
 
-    /// The same, which goes from one of these hubs to another when its nodes do.
+    /// The same reader, but it moves between these hubs when its nodes move.
     pub fn among(self, dialer: &Arc<Dialer>) -> Self {
         let hubs = dialer.hubs();
         let choice = (hubs > 1).then(|| Choice {
@@ -171,7 +173,7 @@ pub(super) struct ReaderSession<'a, S> {
     sent: HashSet<u32>,
     /// The list of nodes that the hub sends.
     nodes: NodeList,
-    /// Our places at the other hubs, while we compare.
+    /// Our outposts at the other hubs, while we compare the hubs.
     outposts: Vec<Outpost>,
     /// When the hub accepted us.
     welcome: Nanos,
@@ -182,11 +184,13 @@ pub(super) struct ReaderSession<'a, S> {
 }
 
 impl<S: ConnectionSink> ReaderSession<'_, S> {
-    /// Sends what the hub does not know yet, and ends what the reader has ended.
+    /// Sends the requests that the hub does not know yet, and ends the requests that the reader has
+    /// ended.
     fn send(&mut self, now: Nanos, out: &mut Vec<u8>) {
         let Reader { end, sink, requests, choice, outpost, .. } = &mut *self.reader;
         let looks = choice.as_ref().is_some_and(|choice| choice.whereabouts.looks());
-        // Told after the lock: a sink may take locks within which others subscribe.
+        // Reported after the lock is released: a sink may take locks under which other threads
+        // subscribe.
         let mut refused = Vec::new();
         let mut requests = lock(requests);
         let is_current = |number: &u32| requests.subscriptions.iter().any(|known| known.number == *number);
@@ -230,7 +234,7 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
         }
     }
 
-    /// Looks for the nodes, where their rows do not come, and goes to the hub where they are.
+    /// Searches for the nodes whose rows do not come here, and moves to the hub where they are.
     fn choose_hub(&mut self, now: Nanos) {
         let Reader { end, sink, identity, requests, shared, choice: Some(choice), .. } = &mut *self.reader
         else {

@@ -16,25 +16,27 @@ use crate::driver::bell::Bell;
 use crate::driver::session::{End, Ended, Pause, Session, sleep};
 use crate::driver::{Shared, clock};
 
-/// A thread that writes rows, and did not, may be waited for this much longer before the link's thread does what is due.
+/// If the thread that writes rows has stopped, the link's thread waits this much longer for it before it does what is
+/// due.
 const STOOD_STILL: Nanos = Nanos::SECOND;
 
-/// A connection's place.
+/// Where the two threads take and return a connection.
 pub(crate) struct Seat<E> {
     session: Mutex<Option<Session<E>>>,
     /// Before this time there is nothing to carry; 0: every row is to be sent at once.
     carries_from: AtomicU64,
-    /// Ends the sleep of the link's thread where others drive the connection too: they set it while that sleeps.
+    /// Ends the sleep of the link's thread. Other threads that drive the connection set it while the link's
+    /// thread sleeps.
     alarm: Option<Alarm>,
 }
 
 impl<E> Seat<E> {
-    /// One that the link's thread alone drives.
+    /// A seat that only the link's thread uses.
     pub fn of_one() -> Self {
         Seat { session: Mutex::new(None), carries_from: AtomicU64::new(u64::MAX), alarm: None }
     }
 
-    /// One that others may drive too.
+    /// A seat that other threads may use too.
     pub fn of_many() -> Result<Self, Errno> {
         Ok(Seat { alarm: Some(Alarm::new()?), ..Seat::of_one() })
     }
@@ -86,7 +88,7 @@ impl<E: End> Seat<E> {
         Ok(pause)
     }
 
-    /// Writes down when the other threads are needed, and when the link's thread is.
+    /// Notes when the other threads are needed, and when the link's thread is needed.
     fn note(&self, session: &Session<E>) {
         let carries_from = session.end.carries_from().0;
         self.carries_from.store(carries_from, Ordering::Relaxed);
@@ -97,7 +99,8 @@ impl<E: End> Seat<E> {
         }
     }
 
-    /// Sleeps until something came, there is room, the bell rings, or it is time. `true`: something can be read.
+    /// Sleeps until bytes have come, there is room, the bell rings, or the time has come. `true`: there is
+    /// something to read.
     fn sleep(&self, pause: &Pause, shared: &Shared) -> bool {
         let what = (pause.socket.as_fd(), pause.interest);
         // Where nobody else drives the connection while this sleeps, nobody has to set an alarm.
@@ -120,7 +123,7 @@ impl<E: End> Seat<E> {
             Err(TryLockError::Poisoned(poisoned)) => self.carry_in(poisoned.into_inner().as_mut()),
             Err(TryLockError::WouldBlock) => false,
         };
-        // A flush has its alarm.
+        // A flush has its own alarm.
         if !carried && from == 0 {
             shared.bell.ring();
         }
@@ -148,7 +151,8 @@ impl Alarm {
         Ok(Alarm { timer: timerfd_create(TimerfdClockId::Boottime, flags)?, set: AtomicU64::new(u64::MAX) })
     }
 
-    /// Goes off then, or up to `slack` later: where it would do so already, nothing is to be done.
+    /// Goes off at this time, or up to `slack` later. If it is already set within that time, it
+    /// stays as it is.
     fn set(&self, at: Nanos, slack: Nanos) {
         let latest = at.0.saturating_add(slack.0);
         if (at.0..=latest).contains(&self.set.load(Ordering::Relaxed)) {
@@ -156,7 +160,7 @@ impl Alarm {
         }
         let at = Nanos(latest);
         self.set.store(at.0, Ordering::Relaxed);
-        // A time that is over goes off at once; zero would mean never.
+        // A time in the past goes off at once; zero would mean never.
         let at = at.0.clamp(1, i64::MAX as u64);
         let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
         let interval = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -21,7 +21,7 @@ use crate::limits::OUT_MAX;
 const READ_MAX: usize = 16 << 10;
 /// The bytes that wait and the Goodbye have this long to leave: a service that is stopped should end soon.
 const LEAVING: Nanos = Nanos::from_millis(200);
-/// Of that, rows that wait for a flush have this long: the Goodbye must have its time.
+/// Rows that wait for a flush get this part of that time: the Goodbye needs the rest.
 const FLUSHING: Nanos = Nanos(LEAVING.0 / 2);
 /// The time between two updates of the connection's counters.
 const COUNT: Nanos = Nanos::SECOND;
@@ -44,12 +44,14 @@ pub(crate) trait End {
     fn answers_may_wait(&self) -> (usize, usize) {
         (0, 0)
     }
-    /// This number of bytes came and stays unread; an answer has the other number. `false`: they are not whole answers.
+    /// This number of bytes came and stays unread; `answer` is the length of one answer. `false`: the bytes are not
+    /// whole answers.
     fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         let _ = (bytes, answer);
         true
     }
-    /// From when on the thread that writes rows may send them: at once, at the next flush, or never.
+    /// The first time at which the thread that writes rows may send them: at once, at the next
+    /// flush, or never.
     fn carries_from(&self) -> Nanos {
         Nanos(u64::MAX)
     }
@@ -73,7 +75,8 @@ pub(crate) trait End {
     fn retransmitted(&mut self, segments: u64) {
         let _ = segments;
     }
-    /// We are about to end the connection: sends all that waits for a later moment. `false`: there is more than has room.
+    /// We are about to end the connection: sends everything that waits for a later moment. `false`: not everything had
+    /// room.
     fn flush(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         true
@@ -82,7 +85,7 @@ pub(crate) trait End {
     fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         let _ = (goodbye, out);
     }
-    /// Everything that has come was handed over.
+    /// Everything that has come was handed to the end.
     fn read_all(&mut self) {}
     /// Updates the counters. Called once a second and at the end.
     fn count(&mut self, counters: &Counters);
@@ -106,7 +109,7 @@ impl Buffers {
 pub(crate) enum Ended {
     /// The thread is to end.
     Stopped,
-    /// We go back to this hub, which is better; why, for people.
+    /// We move to this hub, which is better; the text says why, for people.
     Moves(usize, String),
     /// The protocol ended it.
     Link(LinkError),
@@ -138,9 +141,9 @@ pub(crate) struct Session<E> {
     pub welcome: Option<Nanos>,
     next_ask: Nanos,
     next_count: Nanos,
-    /// This many bytes make the socket readable.
+    /// The socket becomes readable when it has this many bytes.
     readable_from: usize,
-    /// Why it ended while another thread than the link's drove it.
+    /// Why the connection ended while another thread than the link's thread drove it.
     failed: Option<Ended>,
 }
 
@@ -169,8 +172,8 @@ impl<E: End> Session<E> {
         }
     }
 
-    /// Sends what is due. Returns until when there is nothing more to send. `None`: there is more, so the next turn is due at
-    /// once.
+    /// Sends what is due. Returns how long to pause when there is nothing more to send. `None`: there is more, so the next
+    /// turn is due at once.
     pub fn turn(&mut self) -> Result<Option<Pause>, Ended> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
@@ -191,7 +194,7 @@ impl<E: End> Session<E> {
 
     fn say(&mut self, now: Nanos) -> Result<(), Ended> {
         if now >= self.next_count {
-            // A little early, so that it falls on the poll that sends the Beat.
+            // A little early, so that this update happens in the poll that sends the Beat.
             self.next_count = Nanos(now.0 + COUNT.0 * 9 / 10);
             self.count();
         }
@@ -201,8 +204,8 @@ impl<E: End> Session<E> {
         self.write()
     }
 
-    /// Sends the rows that wait for a flush, and then a Goodbye, if the hub takes them soon. A hub that takes nothing sees the connection
-    /// end without it.
+    /// Sends the rows that wait for a flush, and then a Goodbye, if the hub reads them soon. Otherwise the hub sees the connection end
+    /// without a Goodbye.
     fn leave(&mut self, leaving: Leaving, text: &str) {
         let now = clock::now();
         let (flushing, gone) = (Nanos(now.0 + FLUSHING.0), Nanos(now.0 + LEAVING.0));
@@ -214,7 +217,8 @@ impl<E: End> Session<E> {
         self.send_until(gone);
     }
 
-    /// Sends the bytes that wait, as far as the hub takes them by then. `true`: all of them.
+    /// Sends the waiting bytes, as far as the hub reads them before this time. `true`: all were
+    /// sent.
     fn send_until(&mut self, until: Nanos) -> bool {
         while self.write().is_ok() {
             if self.is_sent() {
@@ -235,13 +239,13 @@ impl<E: End> Session<E> {
 
     /// The pause is over; `woken`: something can be read.
     pub fn wake(&mut self, woken: bool) -> Result<(), Ended> {
-        // An answer may have come that woke nobody.
+        // An answer may have come that did not wake us.
         let may_hold_answer = self.readable_from > 1 || self.transport.has_kept();
         if woken || may_hold_answer { self.read() } else { Ok(()) }
     }
 
     /// Sends the rows that were written just now, if there is nothing else to send; `false`: the link's thread has to. Bytes that
-    /// have come are kept unread: only the link's thread decodes them.
+    /// have come stay unread: only the link's thread decodes them.
     pub fn carry(&mut self) -> bool {
         if self.failed.is_some() || !self.is_sent() || !self.end.is_calm() {
             return false;
@@ -331,7 +335,8 @@ impl<E: End> Session<E> {
         Ok(())
     }
 
-    /// Asks the kernel for retransmissions, for the next Beat and the counters: less often where that would take a wake-up.
+    /// Asks the kernel for retransmissions, for the next Beat and the counters. Where that would need a wake-up of its own,
+    /// it asks less often.
     fn ask_retransmits(&mut self, now: Nanos) {
         self.next_ask = Nanos(now.0 + ASK_EVERY.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {

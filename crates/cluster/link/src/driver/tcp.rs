@@ -1,6 +1,6 @@
-//! Sets up the link's sockets: they never block, send small packets at once, hold little, and notice a peer that is gone. The
-//! only unsafe code of this crate is here: it asks the kernel for a connection's retransmissions, and sets how many bytes make
-//! a socket readable.
+//! Sets up the link's sockets: they never block, send small packets at once, have small buffers, and notice a peer that is
+//! gone. The only unsafe code of this crate is here: it asks the kernel for a connection's retransmissions, and sets how many
+//! bytes make a socket readable.
 
 #![allow(unsafe_code, reason = "rustix has neither TCP_INFO nor SO_RCVLOWAT")]
 
@@ -64,7 +64,8 @@ pub fn socket_to(address: &SocketAddr, from: Option<IpAddr>) -> io::Result<Owned
         .map_err(|errno| io::Error::new(io::Error::from(errno).kind(), why_not_from(errno, from)))
 }
 
-/// Connects from the local address `from`, where one is given, and waits for it no longer than that; the socket blocks.
+/// Connects from the local address `from`, if there is one, and waits at most the time `wait`; the socket
+/// blocks.
 ///
 /// # Errors
 /// The kernel's error, with the local address if that is the cause.
@@ -112,7 +113,7 @@ pub(crate) fn begin_connect(address: &SocketAddr, from: Option<IpAddr>) -> Resul
     let socket = socket_from(address, from)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_tcp_user_timeout(&socket, (SILENCE.0 / 1_000_000) as u32)?;
-    // Bytes that wait in the kernel are late already: the rings are the buffer.
+    // Bytes that wait in the kernel are late already. The rings are our buffer.
     sockopt::set_socket_send_buffer_size(&socket, OUT_MAX)?;
     match rustix::net::connect(&socket, address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -120,7 +121,8 @@ pub(crate) fn begin_connect(address: &SocketAddr, from: Option<IpAddr>) -> Resul
     }
 }
 
-/// Connects to a socket of this machine. One whose queue is full answers `EAGAIN`, which is a failure like others.
+/// Connects to a local socket. If its queue is full, the kernel returns `EAGAIN`, which counts as any other
+/// failure.
 pub(crate) fn connect_local(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

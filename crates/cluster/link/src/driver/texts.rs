@@ -1,5 +1,5 @@
-//! The kernel texts that a reader subscribes to, whatever the connection. It sends the subscriptions as fast as a hub allows,
-//! again on every connection. It holds no text.
+//! The kernel texts that a reader subscribes to, whatever the connection. It sends the subscriptions on every connection, as
+//! fast as a hub allows. It holds no text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +18,9 @@ pub(super) const SENT_A_SECOND: u64 = READS_A_SECOND / 2;
 #[derive(Debug, Default)]
 pub(super) struct TextSubscriptions {
     current: BTreeMap<u32, TextSubscription>,
-    /// Numbers whose present state the hub does not know.
+    /// Numbers of subscriptions whose present state the hub does not know.
     unsent: BTreeSet<u32>,
-    /// Texts to be read now: the last request of each, until it is sent.
+    /// Requests to read a text now: the last request of each subscription, until it is sent.
     requests: BTreeMap<u32, u32>,
 }
 
@@ -37,7 +37,7 @@ impl TextSubscriptions {
         self.current.is_empty()
     }
 
-    /// True if one is of this node.
+    /// True if a subscription is for a text of this node.
     pub fn follows(&self, node: &str) -> bool {
         self.current.values().any(|text| text.node == node)
     }
@@ -65,7 +65,7 @@ impl TextSubscriptions {
         }
     }
 
-    /// The hub is another one, or has forgotten everything.
+    /// The hub is another one, or has forgotten all subscriptions.
     pub fn forget_sent(&mut self) {
         self.unsent = self.current.keys().copied().collect();
     }
@@ -75,7 +75,8 @@ impl TextSubscriptions {
         !self.unsent.is_empty()
     }
 
-    /// Sends what the hub does not know, as far as `may` allows, and the requests.
+    /// Sends the subscriptions that the hub does not know, as far as `may` allows, and the
+    /// requests.
     pub fn send<S: LaneSink>(
         &mut self,
         end: &mut ReaderEnd,

@@ -24,9 +24,10 @@ pub(crate) struct Transport {
 
 /// The socket as rustls sees it.
 struct Socket {
-    /// The thread that sleeps on it does not hold the connection meanwhile.
+    /// Shared, because a thread sleeps on the descriptor without holding the connection.
     fd: Arc<OwnedFd>,
-    /// Bytes that came and were not read yet: they come before those in the socket.
+    /// Bytes that were taken out of the socket and not read yet. They come before the bytes in the
+    /// socket.
     kept: Vec<u8>,
 }
 
@@ -37,8 +38,8 @@ impl Socket {
         Ok(read)
     }
 
-    /// Takes the bytes that have come out of the socket. Returns how many bytes wait to be read now; `None` if there is no room,
-    /// nothing more will come, or the socket has failed.
+    /// Takes the bytes that have come out of the socket. Returns how many bytes wait for a read; `None` if there is no room, the
+    /// peer has closed, or the socket has failed.
     fn keep(&mut self) -> Option<usize> {
         let mut bytes = [0; KEPT_AT_ONCE];
         if self.kept.len() + bytes.len() > KEPT_MAX {
@@ -73,7 +74,7 @@ impl Write for Socket {
     }
 }
 
-/// How many times in one call TLS is asked for decrypted bytes, or hands out encrypted ones.
+/// How many times one call asks TLS for decrypted bytes, or writes encrypted bytes.
 const ROUNDS: usize = 64;
 
 impl Transport {
@@ -91,13 +92,13 @@ impl Transport {
         &self.socket.fd
     }
 
-    /// Takes the bytes that have come out of the socket and leaves them for the next [`Transport::read`]. Returns how many wait;
-    /// `None` if only a read can find out what is wrong.
+    /// Takes the bytes that have come out of the socket and leaves them for the next [`Transport::read`]. Returns how many bytes
+    /// wait; `None` if only a read can find the cause.
     pub fn keep(&mut self) -> Option<usize> {
         self.socket.keep()
     }
 
-    /// True if bytes wait for the next read that do not make the socket readable.
+    /// True if bytes wait for the next read although the socket is not readable.
     pub fn has_kept(&self) -> bool {
         !self.socket.kept.is_empty()
     }

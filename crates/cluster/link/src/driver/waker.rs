@@ -1,4 +1,5 @@
-//! Wakes a reader's thread though nothing has come. It takes no lock, so it may be used whatever the caller holds.
+//! Wakes a reader's thread although no bytes have come. It takes no lock, so a caller may use it while it holds
+//! any lock.
 
 use std::fmt;
 use std::sync::Arc;

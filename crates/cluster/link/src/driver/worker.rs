@@ -26,7 +26,7 @@ pub(crate) trait Caller: Send + 'static {
     type End<'a>: End
     where
         Self: 'a;
-    /// A connection to this hub begins, perhaps with a proof of who we are.
+    /// A connection to this hub begins; the vouch is a proof of who we are.
     fn begin(&mut self, hub: usize, vouch: Option<Vouch>) -> Self::End<'_>;
     /// The seat of the next connection. Other threads that may drive the connection know the seat.
     fn seat<'a>(&self) -> Arc<Seat<Self::End<'a>>>
@@ -37,6 +37,11 @@ pub(crate) trait Caller: Send + 'static {
     }
     /// A connection has ended, for this reason.
     fn end(end: Self::End<'_>, problem: &str);
+    /// Called while there is no connection: does what is due. Returns when to call it again.
+    fn tend(&mut self, now: Nanos) -> Option<Nanos> {
+        let _ = now;
+        None
+    }
     /// No connection came about, for this reason.
     fn failed(&mut self, problem: &str) {
         let _ = problem;
@@ -84,13 +89,14 @@ impl Drop for Running {
 
 struct Worker<C> {
     dialer: Arc<Dialer>,
-    /// Of an agent, which goes back to better hubs.
+    /// Only an agent has it: it goes back to better hubs.
     preference: Option<Arc<Preference>>,
     hub_list: HubList,
     caller: C,
     shared: Arc<Shared>,
     buffers: Buffers,
-    /// The last log line of each hub: a hub that is away for a week, or refuses us, is one line.
+    /// The last log line of each hub. A hub that is away for a week, or that refuses us, causes
+    /// only one line.
     last_problems: HashMap<usize, String>,
 }
 
@@ -100,7 +106,8 @@ impl<C: Caller> Worker<C> {
             let (hub, at) = self.hub_list.next(clock::now());
             let wait = at.since(clock::now());
             if wait > Nanos(0) {
-                sleep(None, &self.shared.bell, wait);
+                let due = self.caller.tend(clock::now()).map(|due| due.since(clock::now()));
+                sleep(None, &self.shared.bell, due.map_or(wait, |due| wait.min(due)));
                 continue;
             }
             let (outcome, problem) = self.attempt(hub);

@@ -17,7 +17,7 @@ pub struct ReadFrame<'a> {
     pub node: &'a str,
     /// The time between two reads of the file.
     pub period: Nanos,
-    /// Below `/proc`; empty: the list of what may be read. Not yet checked.
+    /// The path below `/proc`, not yet checked; empty: the list of files that may be read.
     pub path: &'a str,
 }
 

@@ -1,5 +1,5 @@
 //! The texts of one Read at their receiver: pieces are put together, checked, and unpacked against the text before. It holds
-//! the newest text, against which the next one is packed, and at most one that is under way.
+//! the newest text, against which the next text is packed, and at most one incomplete text.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ impl TextIntake {
         text + self.open.as_ref().map_or(0, |open| open.packed.len())
     }
 
-    /// Another sender begins: its texts are not packed against earlier ones. The newest text stays.
+    /// Another sender begins, and packs its texts against none of the earlier ones. The newest text
+    /// stays.
     pub fn begin_anew(&mut self) {
         (self.version, self.open) = (0, None);
     }

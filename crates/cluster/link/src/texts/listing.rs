@@ -6,7 +6,7 @@ use crate::limits::TEXT_PATH_MAX;
 /// Between a link's name and its target.
 const ARROW: &str = " -> ";
 
-/// What a name in the list is.
+/// The kind of a name in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedAs<'a> {
     /// A file.

@@ -29,7 +29,7 @@ pub struct PackedText {
     pub bytes: Arc<[u8]>,
 }
 
-/// Packs a text against the one before it; an empty one is none.
+/// Packs a text against the previous text; if that is empty, against none.
 ///
 /// # Errors
 /// There is no memory for it.

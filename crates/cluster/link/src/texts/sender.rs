@@ -12,7 +12,7 @@ pub struct TextSender {
 }
 
 impl TextSender {
-    /// All of it, for the Read with this number.
+    /// The whole text, for the Read with this number.
     pub fn new(number: u32, text: PackedText) -> Self {
         TextSender { number, text, at: 0 }
     }
@@ -22,7 +22,7 @@ impl TextSender {
         self.number
     }
 
-    /// Sends the next piece; `false` if that was the last.
+    /// Sends the next piece; `false` if it was the last.
     pub fn say(&mut self, out: &mut Vec<u8>) -> bool {
         let PackedText { version, base, stamp, length, bytes } = &self.text;
         let rest = bytes.get(self.at..).unwrap_or_default();

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
-use khz_link::limits::GENERATIONS_MAX;
+use khz_link::freeze::{Freeze, Frozen, FrozenState};
+use khz_link::frozen;
+use khz_link::limits::{GENERATIONS_MAX, HAVE_MAX};
 use khz_link::{
-    Acks, Ask, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, LaneOffer, LinkError, Reject,
-    RowSink, SchemaPiece, Told, Verdict, Want,
+    Acks, Ask, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, LaneOffer, LinkError, Ranges, Reject,
+    RowSink, SchemaPiece, Told, Verdict, Want, without_rows,
 };
 use khz_model::Nanos;
 
@@ -37,6 +39,26 @@ impl Record {
     }
 }
 
+/// One lane of a freeze.
+#[derive(Default)]
+struct FrozenRecord {
+    record: Record,
+    /// Which rows came or are lost.
+    settled: Ranges,
+}
+
+/// A freeze that was asked for.
+pub struct Asked {
+    at: Nanos,
+    /// What the node says that it keeps.
+    pub kept: Option<Frozen>,
+    is_refused: bool,
+}
+
+/// Every freeze keeps the rows of this time.
+pub const BEFORE: Nanos = Nanos::from_secs(3);
+pub const AFTER: Nanos = Nanos::from_secs(1);
+
 pub struct Link {
     pub connection: usize,
     pub end: HubEnd,
@@ -51,6 +73,8 @@ struct Talk {
     is_welcome: bool,
     /// Lanes by number: epoch, and whether a sound one.
     lanes: HashMap<u32, u64>,
+    /// Frozen lanes by number: the freeze and the lane's name.
+    frozen: HashMap<u32, (u64, String)>,
     next_interest: u32,
 }
 
@@ -66,9 +90,32 @@ pub struct Hub {
     pub rows_live: u64,
     pub cuts: u64,
     newest_start: (i64, u64),
+    pub asked: BTreeMap<u64, Asked>,
+    /// By freeze, name and epoch: an agent that has started again may have another ring.
+    frozen_lanes: BTreeMap<(u64, String, u64), FrozenRecord>,
 }
 
 impl Hub {
+    /// Asks for a freeze.
+    pub fn freeze(&mut self, number: u64, now: Nanos) {
+        self.asked.insert(number, Asked { at: now, kept: None, is_refused: false });
+        if let Some(Link { end, out, .. }) = self.links.iter_mut().find(|link| link.talk.is_welcome) {
+            order(number, now, now).put_with(end, out);
+        }
+    }
+
+    /// True if every row that the node has kept has come, or is lost.
+    pub fn frozen_is_whole(&self) -> bool {
+        self.asked.iter().all(|(number, asked)| {
+            let Some(kept) = &asked.kept else { return asked.is_refused };
+            kept.lanes.iter().all(|lane| {
+                let is_it = |(of, name, _): &&(u64, String, u64)| of == number && *name == lane.name;
+                let mut records = self.frozen_lanes.iter().filter(|(key, _)| is_it(key));
+                records.any(|(_, record)| record.settled.holes(lane.rows.0, lane.rows.1).is_empty())
+            })
+        })
+    }
+
     pub fn new(identity: u8, damaged: bool) -> Self {
         Hub { identity, damaged, ..Hub::default() }
     }
@@ -92,6 +139,10 @@ impl Hub {
             for older in &mut self.links {
                 older.talk.start.0 = i64::MIN;
             }
+            for (&number, asked) in &self.asked {
+                order(number, asked.at, now).put_with(end, out);
+            }
+            self.frozen_lanes.values_mut().for_each(|lane| lane.record.intake.cut());
         }
         self.links.insert(link, link_here);
         result
@@ -134,6 +185,21 @@ impl Hub {
     }
 }
 
+/// A Freeze as this hub sends it.
+struct Said(Freeze<'static>);
+
+impl Said {
+    fn put_with(&self, end: &HubEnd, out: &mut Vec<u8>) {
+        end.freeze(&self.0, out);
+    }
+}
+
+/// The hub's wall clock is its boot clock.
+fn order(number: u64, at: Nanos, now: Nanos) -> Said {
+    let (age, before, after) = (now.since(at), BEFORE, AFTER);
+    Said(Freeze { number, at: at.0 as i64, age, before, after, cause: "a test" })
+}
+
 /// Whether it is known what all slots of a block mean.
 fn is_described(schemas: &BTreeMap<u32, u64>, block: &Header) -> bool {
     u64::from(block.slots) * 40 <= schemas.get(&block.generation).copied().unwrap_or(0)
@@ -152,6 +218,8 @@ struct Judge<'a> {
     schemas: &'a BTreeMap<u32, u64>,
     rows_live: &'a mut u64,
     damaged: bool,
+    /// Of a frozen lane: the rows that came. It may be copied out of the ring twice.
+    settled: Option<&'a mut Ranges>,
 }
 
 impl RowSink for Judge<'_> {
@@ -165,6 +233,24 @@ impl RowSink for Judge<'_> {
     }
 
     fn block(&mut self, bytes: &[u8]) {
+        match self.settled.take() {
+            None => self.judge_block(bytes),
+            Some(settled) => {
+                for part in without_rows(bytes, settled) {
+                    self.judge_block(&part);
+                }
+                self.settled = Some(settled);
+            }
+        }
+    }
+
+    fn lost(&mut self, from: u64, to: u64) {
+        self.lost.push((from, to));
+    }
+}
+
+impl Judge<'_> {
+    fn judge_block(&mut self, bytes: &[u8]) {
         let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
         let header = header.expect("a block has a header");
         let (rows, ..) = header.closed.expect("a closed block");
@@ -192,24 +278,47 @@ impl RowSink for Judge<'_> {
             self.blocks.insert(from, to);
         }
     }
-
-    fn lost(&mut self, from: u64, to: u64) {
-        self.lost.push((from, to));
-    }
 }
 
 impl Side<'_> {
+    /// The record of a frozen lane of this connection.
+    fn frozen<T>(
+        &mut self,
+        lane: u32,
+        take: impl FnOnce(&mut Intake, &mut Judge<'_>) -> Result<T, Reject>,
+    ) -> Option<Result<T, Reject>> {
+        let (number, name) = self.talk.frozen.get(&lane)?;
+        let epoch = *self.talk.lanes.get(&lane)?;
+        let Hub { frozen_lanes, rows_live, damaged, .. } = &mut *self.hub;
+        let FrozenRecord { record, settled } = frozen_lanes.get_mut(&(*number, name.clone(), epoch))?;
+        let Record { intake, blocks, lost, newest, schemas } = record;
+        let before = *rows_live;
+        let (damaged, settled_now) = (*damaged, Some(&mut *settled));
+        let mut judge =
+            Judge { epoch, blocks, lost, newest, schemas, rows_live, damaged, settled: settled_now };
+        let done = take(intake, &mut judge);
+        // Rows that were kept are no sign that a hub has taken over.
+        *rows_live = before;
+        blocks.iter().for_each(|(&from, &to)| _ = settled.add(from, to));
+        lost.iter().for_each(|&(from, to)| _ = settled.add(from, to));
+        Some(done)
+    }
+
     fn record<T>(
         &mut self,
         lane: u32,
         take: impl FnOnce(&mut Intake, &mut Judge<'_>) -> Result<T, Reject>,
     ) -> Result<Option<T>, Reject> {
+        if self.talk.frozen.contains_key(&lane) {
+            return self.frozen(lane, take).transpose();
+        }
         let Some(&epoch) = self.talk.lanes.get(&lane) else { return Ok(None) };
         let Hub { records, rows_live, damaged, .. } = &mut *self.hub;
         let Some(Record { intake, blocks, lost, newest, schemas }) = records.get_mut(&epoch) else {
             return Ok(None);
         };
-        let mut judge = Judge { epoch, blocks, lost, newest, schemas, rows_live, damaged: *damaged };
+        let (damaged, settled) = (*damaged, None);
+        let mut judge = Judge { epoch, blocks, lost, newest, schemas, rows_live, damaged, settled };
         take(intake, &mut judge).map(Some)
     }
 }
@@ -228,6 +337,18 @@ impl HubSide for Side<'_> {
 
     fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
         let known = self.talk.lanes.insert(offer.lane, offer.epoch).is_some();
+        if let Some((number, name)) = frozen::of_name(offer.name) {
+            self.talk.frozen.insert(offer.lane, (number, name.to_owned()));
+            let key = (number, name.to_owned(), offer.epoch);
+            let lane = self.hub.frozen_lanes.entry(key).or_insert_with(|| FrozenRecord {
+                record: Record { intake: Intake::new(offer.epoch), ..Record::default() },
+                settled: Ranges::default(),
+            });
+            let want = lane.record.intake.want(offer, Nanos(u64::MAX), false);
+            let have = lane.settled.as_slice().iter().rev().take(HAVE_MAX).rev().copied().collect();
+            let is_asked = self.hub.asked.contains_key(&number);
+            return Ok((!known && is_asked).then_some(Want { from_row: offer.oldest_row, have, ..want }));
+        }
         let new = || Record { intake: Intake::new(offer.epoch), ..Record::default() };
         let record = self.hub.records.entry(offer.epoch).or_insert_with(new);
         let prompt = offer.interest != 0;
@@ -241,9 +362,16 @@ impl HubSide for Side<'_> {
             return Ok(());
         }
         let Some(&epoch) = self.talk.lanes.get(&lane) else { return Ok(()) };
+        let frozen = self.talk.frozen.get(&lane).cloned();
         let meaning = meaning(epoch, generation);
         assert!((offset..).zip(bytes).all(|(at, &byte)| byte == schema_byte(meaning, at)));
-        if let Some(record) = self.hub.records.get_mut(&epoch) {
+        let record = match frozen {
+            Some((number, name)) => {
+                self.hub.frozen_lanes.get_mut(&(number, name, epoch)).map(|lane| &mut lane.record)
+            }
+            None => self.hub.records.get_mut(&epoch),
+        };
+        if let Some(record) = record {
             record.piece(generation, offset, bytes.len() as u64);
         }
         Ok(())
@@ -252,7 +380,8 @@ impl HubSide for Side<'_> {
     fn block(&mut self, lane: u32, bytes: &[u8]) -> Result<(), Reject> {
         let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
         let epoch = self.talk.lanes.get(&lane);
-        let record = epoch.and_then(|epoch| self.hub.records.get(epoch));
+        let is_live = !self.talk.frozen.contains_key(&lane);
+        let record = epoch.filter(|_| is_live).and_then(|epoch| self.hub.records.get(epoch));
         if let (Some(header), Some(record), false) = (header, record, self.hub.damaged) {
             assert!(is_described(&record.schemas, &header), "a block before its schema");
         }
@@ -281,6 +410,18 @@ impl HubSide for Side<'_> {
 
     fn closed(&mut self, lane: u32) -> Result<(), Reject> {
         self.talk.lanes.remove(&lane);
+        self.talk.frozen.remove(&lane);
+        Ok(())
+    }
+
+    fn frozen(&mut self, frozen: &Frozen) -> Result<(), Reject> {
+        if let Some(asked) = self.hub.asked.get_mut(&frozen.number) {
+            match frozen.state {
+                FrozenState::Kept => asked.kept = Some(frozen.clone()),
+                FrozenState::Refused => asked.is_refused = true,
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -294,7 +435,8 @@ impl HubSide for Side<'_> {
 
     fn beat(&mut self, _: &Beat, acks: &mut Acks<'_>) {
         for (&lane, epoch) in &self.talk.lanes {
-            if let Some(record) = self.hub.records.get(epoch) {
+            let is_live = !self.talk.frozen.contains_key(&lane);
+            if let Some(record) = self.hub.records.get(epoch).filter(|_| is_live) {
                 let received = record.intake.complete_until();
                 acks.push(khz_link::Ack { lane, received, stored: received });
             }

@@ -164,3 +164,34 @@ fn a_restarted_hub_gets_the_past_back_from_the_rings() {
         assert!(done.rows >= held, "seed {seed}: {} of {held} rows that the rings held", done.rows);
     }
 }
+
+#[test]
+fn what_was_frozen_comes_once_and_unchanged_over_cuts_and_restarts_of_the_hub() {
+    let mut rows = 0;
+    for seed in seeds() {
+        let faults = Faults { interests: true, cuts: true, freezes: true, ..Faults::default() };
+        let mut world = World::new(seed, 1, faults);
+        world.run(Nanos::from_secs(6));
+        world.freeze(0);
+        world.storm(Nanos::from_secs(8));
+        world.heal();
+        world.run(Nanos::from_secs(6));
+        // The node has it all, and the hub does not know what it has got.
+        let asked: Vec<u64> = world.hubs[0].asked.keys().copied().collect();
+        let before = std::mem::take(&mut world.hubs[0].asked);
+        world.restart_hub(0);
+        world.hubs[0].asked = before;
+        world.hubs[0].asked.values_mut().for_each(|one| one.kept = None);
+        let until = Nanos(world.now.0 + Nanos::from_secs(60).0);
+        while !world.frozen(0) {
+            assert!(world.now < until, "seed {seed}: {asked:?} are not whole");
+            world.step();
+        }
+        for asked in world.hubs[0].asked.values() {
+            let lanes = asked.kept.iter().flat_map(|kept| &kept.lanes);
+            rows += lanes.map(|lane| lane.rows.1 - lane.rows.0).sum::<u64>();
+        }
+    }
+    println!("{rows} rows were frozen");
+    assert!(rows > 1_000);
+}

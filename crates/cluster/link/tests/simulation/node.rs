@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 
 use khz_block::{Decoder, Encoder, Header};
+use khz_link::freeze::Frozen;
+use khz_link::frozen::{Freezes, MaybeFrozen, Order};
 use khz_link::{Answer, InterestFrame, Lane, Lanes};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
@@ -191,6 +193,7 @@ pub struct Node {
     answers: VecDeque<Answer>,
     now: Nanos,
     pub stopped: bool,
+    freezes: Freezes<RingLane>,
 }
 
 impl Node {
@@ -208,6 +211,7 @@ impl Node {
             answers: VecDeque::new(),
             now,
             stopped: false,
+            freezes: Freezes::default(),
         }
     }
 
@@ -235,6 +239,7 @@ impl Node {
     /// The agent starts again: open blocks were closed, interests are gone.
     pub fn restart(&mut self) {
         self.producers.iter_mut().for_each(Producer::close);
+        self.freezes = Freezes::default();
         self.answers.clear();
         let interests: Vec<u32> = self.producers.iter().filter_map(|p| p.interest).collect();
         interests.into_iter().for_each(|number| self.dismiss(number));
@@ -250,14 +255,36 @@ impl Node {
 }
 
 impl Lanes for Node {
-    type Lane = RingLane;
+    type Lane = MaybeFrozen<RingLane>;
 
     fn revision(&self) -> u64 {
-        self.revision
+        self.revision + (self.freezes.changes() << 32)
     }
 
-    fn list(&self, each: &mut dyn FnMut(RingLane)) {
-        self.producers.iter().for_each(|producer| each(producer.lane.clone()));
+    fn list(&self, each: &mut dyn FnMut(MaybeFrozen<RingLane>)) {
+        self.producers.iter().for_each(|producer| each(MaybeFrozen::Live(producer.lane.clone())));
+        self.freezes.offered().for_each(|ring| each(MaybeFrozen::Frozen(ring)));
+    }
+
+    fn freeze(&mut self, order: Order, now: Nanos) {
+        let lanes = self.producers.iter().map(|producer| producer.lane.clone()).collect();
+        self.freezes.freeze(order, lanes, now);
+    }
+
+    fn thaw(&mut self, number: u64) {
+        self.freezes.thaw(number);
+    }
+
+    fn keep_frozen(&mut self, now: Nanos) {
+        self.freezes.copy(now);
+    }
+
+    fn frozen_due(&self) -> Option<Nanos> {
+        self.freezes.next_due()
+    }
+
+    fn frozen(&mut self) -> Option<Frozen> {
+        self.freezes.answer()
     }
 
     fn ask(&mut self, ask: &InterestFrame<'_>) {

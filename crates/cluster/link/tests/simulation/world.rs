@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use khz_link::frozen::MaybeFrozen;
 use khz_link::hub_list::Outcome;
 use khz_link::{AgentEnd, Failback, Goodbye, HubList, Identity, Lane, Leaving, LinkError, Role};
 use khz_model::Nanos;
@@ -35,7 +36,7 @@ pub struct Agent {
     identity: Arc<Identity>,
     hub_list: HubList,
     pub failback: Failback,
-    link: Option<(usize, AgentEnd<RingLane>)>,
+    link: Option<(usize, AgentEnd<MaybeFrozen<RingLane>>)>,
     /// Which hub the link leads to, and since when it is welcome.
     pub hub: usize,
     welcome: Option<Nanos>,
@@ -67,6 +68,7 @@ pub struct World {
     /// The network takes nothing until then.
     dark_until: Nanos,
     starts: u64,
+    freezes: u64,
 }
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -98,6 +100,7 @@ impl World {
             lag,
             dark_until: Nanos(0),
             starts: 1,
+            freezes: 0,
             random,
         }
     }
@@ -187,7 +190,11 @@ impl World {
         self.agent.link = Some((connection, AgentEnd::new(self.agent.identity.clone(), self.now)));
     }
 
-    fn agent_talk(&mut self, number: usize, end: &mut AgentEnd<RingLane>) -> Result<(), LinkError> {
+    fn agent_talk(
+        &mut self,
+        number: usize,
+        end: &mut AgentEnd<MaybeFrozen<RingLane>>,
+    ) -> Result<(), LinkError> {
         let (now, wall) = (self.now, self.wall());
         let Agent { node, out, welcome, .. } = &mut self.agent;
         let connection = &mut self.connections[number];
@@ -301,6 +308,7 @@ impl World {
             7 if faults.restarts => self.restart_agent(),
             8 if faults.clocks => self.wall_offset += [-HOUR, HOUR, 1_500_000][self.random.below(3) as usize],
             9 => self.agent.node.grow(&mut self.random),
+            11 if faults.interests => self.freeze(hub),
             12 | 13 => self.agent.node.renew(&mut self.random),
             10 if faults.interests => {
                 let begin = self.random.once_in(2);
@@ -313,6 +321,18 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// A hub has the node keep the rows around now. It asks again on each connection until it has them.
+    pub fn freeze(&mut self, hub: usize) {
+        self.freezes += 1;
+        let number = self.freezes;
+        self.hubs[hub].freeze(number, self.now);
+    }
+
+    /// All rows of the freezes that this hub has asked for and the node has kept.
+    pub fn frozen(&self, hub: usize) -> bool {
+        self.hubs[hub].frozen_is_whole()
     }
 
     /// Both sides learn of it; what is under way is lost from some point on.

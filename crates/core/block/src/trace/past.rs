@@ -1,5 +1,5 @@
-//! Parts of an answer about the past, as chunks of a trace: what they have of a node's rows is put together again. The rows get
-//! numbers of their own, because the past has none.
+//! Parts of an answer about the past, as chunks of a trace: the rows of each node are put together from the parts. The rows get
+//! new numbers, because the past has none.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -122,7 +122,7 @@ impl Writing<'_> {
         self.close(&mut encoder, &mut block);
     }
 
-    /// Writes what must come before a block: the lane, and what its slots mean.
+    /// Writes what must come before a block: the lane, and the meaning of its slots.
     fn begin(&mut self, is_booted: bool) {
         let lane = &mut *self.lane;
         if is_booted {
@@ -149,7 +149,7 @@ impl Writing<'_> {
     }
 }
 
-/// The rows of parts that belong together, in the order of their times. What a series does not have in a row is absent.
+/// The rows of parts that belong together, in the order of their times. A series without a value in a row is absent.
 struct Rows<'a> {
     /// The readings of each part that are still to come.
     left: Vec<&'a [(Stamp, Reading)]>,
@@ -182,7 +182,7 @@ impl<'a> Rows<'a> {
         Some((stamp, &self.row))
     }
 
-    /// How far apart rows are as a rule; `None`: there are too few of them to tell.
+    /// The usual distance between two rows; `None`: there are too few rows to tell.
     fn period(&self) -> Option<Nanos> {
         let longest = self.left.iter().max_by_key(|left| left.len())?;
         let pairs = longest.windows(2).map(|pair| pair[1].0.real().since(pair[0].0.real()).0);

@@ -20,8 +20,8 @@ const PACKED_SCHEMA: u8 = 8;
 /// The longest name of a node or lane.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The description of a lane; it precedes everything else of the lane. A later one with the same number
-/// replaces it: it has a higher epoch, or belongs to another lane.
+/// The description of a lane; it precedes everything else of the lane. A later head with the same
+/// number replaces it: that head has a higher epoch, or belongs to another lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneHead<'a> {
     /// The lane's number in this trace.

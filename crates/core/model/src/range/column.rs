@@ -1,5 +1,5 @@
 //! The readings of one series as they lie in a store: pieces of times and bits that several answers share, so that nobody copies
-//! them. It knows neither what the bits mean nor where they come from.
+//! them. It knows neither the meaning of the bits nor their origin.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -20,7 +20,8 @@ pub struct RangeColumn {
 pub struct RangePiece {
     /// When the rows were gathered. All series of a node that lie in the same place share them.
     pub times: Arc<RangeTimes>,
-    /// Rows of one state, in order. Rows in none of them do not have the series, or nobody asked for them.
+    /// Rows of one state, in order. Rows outside all runs do not have the series, or nobody asked for
+    /// them.
     pub runs: Vec<RangeRun>,
     /// The bits of each row with a value.
     pub values: Arc<dyn RangeBits>,

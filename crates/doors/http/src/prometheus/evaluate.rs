@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use khz_door::Caller;
+use khz_job::{Jobs, Viewer};
 use khz_model::{
     Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges, Reach,
 };
-use khz_past::{Known, PastSource};
+use khz_past::{JobJoin, Known, PastSource};
 use khz_promql::{Engine, LabelSet, Limits, Matcher, QueryError, Selection, Sink, Source};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
@@ -79,9 +81,11 @@ impl Drop for Waiting {
 }
 
 /// Who asks, when (ms since 1970), and how long the answer may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub client: Client,
+    /// The caller, who may not see all jobs.
+    pub caller: Option<Caller>,
     pub now: i64,
     pub time: Duration,
 }
@@ -96,6 +100,7 @@ pub(crate) async fn evaluate<T: Send + 'static>(
     let deadline = Instant::now() + asked.time;
     let now = Nanos(u64::try_from(asked.now).unwrap_or(0).saturating_mul(1_000_000));
     let work = Arc::new(work);
+    let jobs = jobs(app, asked.caller.as_ref());
     let mut tries = 0;
     loop {
         let stop = Stop { is_left: Arc::default(), deadline, held: Arc::default() };
@@ -104,11 +109,12 @@ pub(crate) async fn evaluate<T: Send + 'static>(
         let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
         let turn = Arc::new(turn);
         let mut running = spawn_blocking({
-            let (query, job, stop) = (app.query.clone(), app.job.clone(), stop.clone());
+            let (query, job, stop, jobs) = (app.query.clone(), app.job.clone(), stop.clone(), jobs.clone());
             let (work, turn, tide) = (Arc::clone(&work), Arc::clone(&turn), Arc::clone(&app.tide));
             move || {
                 let _turn = turn;
-                let answer = work(&Stoppable::new(query, job, now, stop.clone()), &stop);
+                let source = Stoppable::new(query, job.clone(), now, stop.clone());
+                let answer = work(&JobJoin::new(source, jobs, job, asked.now), &stop);
                 // Also where there is no answer, or a short one.
                 tide.ebbs(stop.held.load(Ordering::Relaxed) as u64);
                 let answer = answer?;
@@ -132,6 +138,12 @@ pub(crate) async fn evaluate<T: Send + 'static>(
             ended => return Ok(ended?),
         }
     }
+}
+
+/// The jobs that a caller may see; without a caller, none.
+pub(super) fn jobs(app: &App, caller: Option<&Caller>) -> Option<(Arc<Jobs>, Viewer)> {
+    let desk = app.jobs.as_ref()?;
+    Some((Arc::clone(&desk.jobs), desk.viewer(caller?)))
 }
 
 /// A source that stops when it is time to: at each part that it reads.

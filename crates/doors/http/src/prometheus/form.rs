@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use http_body::Body as _;
+use khz_door::Caller;
 
 use crate::bodies;
 use crate::clock;
@@ -26,6 +27,8 @@ pub(crate) struct Form {
     pub now: i64,
     /// Who asks.
     pub client: Client,
+    /// The same, as the door knows it.
+    pub caller: Option<Caller>,
 }
 
 impl Form {
@@ -33,6 +36,7 @@ impl Form {
     pub async fn of(request: Request) -> Result<Self, Failure> {
         let now = clock::wall_milliseconds();
         let client = client(&request);
+        let caller = request.extensions().get().cloned();
         let query = request.uri().query().unwrap_or_default().to_owned();
         let body = body(request).await?;
         let mut pairs = Vec::new();
@@ -40,7 +44,7 @@ impl Form {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             pairs.push((decode(name)?, decode(value)?));
         }
-        Ok(Form { pairs, now, client })
+        Ok(Form { pairs, now, client, caller })
     }
 
     /// The first value of a parameter; an empty one is none.
@@ -88,7 +92,7 @@ impl Form {
 
     /// What the work on this request needs to know of it.
     pub fn asked(&self, time: Duration) -> Asked {
-        Asked { client: self.client, now: self.now, time }
+        Asked { client: self.client, caller: self.caller.clone(), now: self.now, time }
     }
 
     /// How many results there may be; `None`: as many as there are.

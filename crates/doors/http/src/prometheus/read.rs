@@ -33,9 +33,10 @@ pub(crate) async fn read_remotely(
         ));
     }
     let client = client(&request);
+    let caller = request.extensions().get().cloned();
     let now = clock::wall_milliseconds();
     let body = bodies::whole(request, READ_BYTES_MAX, "a request to read").await?;
-    let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, stop| {
+    let packed = evaluate(&app, Asked { client, caller, now, time: QUERY_TIMEOUT }, move |source, stop| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;
         let mut packed = read(source, &asked).and_then(|answer| answer.pack());
         // Packing takes room for bytes that do not become smaller: megabytes that nobody would count.

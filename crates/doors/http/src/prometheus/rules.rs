@@ -9,7 +9,6 @@ use khz_model::calendar::Civil;
 use khz_promql::LabelSet;
 use khz_rules::{Alert, AlertState, GroupStanding, RuleKind, RuleStanding, Standing};
 
-use crate::clock::wall_milliseconds;
 use crate::json;
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes};
@@ -70,13 +69,15 @@ fn notes(standing: &Standing) -> Notes {
             standing.refused
         )],
     };
-    warnings.extend(late(standing, wall_milliseconds()));
+    warnings.extend(late(standing));
     Notes { warnings, ..Notes::default() }
 }
 
 /// Which groups were not evaluated for long, if there are some.
-fn late(standing: &Standing, now: i64) -> Option<String> {
-    let age = |group: &GroupStanding| group.last.map_or(0, |last| now.saturating_sub(last));
+fn late(standing: &Standing) -> Option<String> {
+    let age = |group: &GroupStanding| {
+        group.at.map_or(0, |at| i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX))
+    };
     let is_late = |group: &&Arc<GroupStanding>| {
         age(group) > group.interval.saturating_mul(LATE_INTERVALS).max(LATE_MIN)
     };

@@ -9,14 +9,14 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use khz_model::Nanos;
 use khz_model::exposed::{INSTANCE, JOB, TIME, UP};
-use khz_past::PastSource;
+use khz_past::{JOB_ID, PastSource};
 use khz_promql::{LabelSet, METRIC_NAME, Matcher, Operator, QueryError, Source, selector};
 
 use crate::json;
-use crate::limits::{LISTING_REGEXES_MAX, SERIES_LISTED_MAX};
+use crate::limits::{JOB_IDS_MAX, LISTING_REGEXES_MAX, SERIES_LISTED_MAX};
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes, labels_json};
-use crate::prometheus::evaluate::{Asked, Stop, evaluate};
+use crate::prometheus::evaluate::{Asked, Stop, evaluate, jobs};
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::Form;
 use crate::prometheus::names::unescaped;
@@ -169,6 +169,11 @@ pub(crate) async fn values(
     let name = unescaped(&name).ok_or_else(|| Failure::bad(format!("invalid label name: {name:?}")))?;
     let wanted = Wanted::of(request).await?;
     let limit = wanted.limit;
+    if name == JOB_ID && wanted.selectors.is_empty() {
+        let ids = job_ids(&app, &wanted);
+        let is_cut = ids.len() == JOB_IDS_MAX;
+        return list(&app, ids, limit, is_cut).await;
+    }
     if let Some(mut known) = known(&app, &name).filter(|_| wanted.selectors.is_empty()) {
         let mut is_cut = false;
         if !app.query.owners().is_empty() {
@@ -185,6 +190,13 @@ pub(crate) async fn values(
     };
     let (values, is_cut) = wanted.listed(&app, SERIES_LISTED_MAX, values).await?;
     list(&app, values, limit, is_cut).await
+}
+
+/// The ids of jobs that ran in the wanted time.
+fn job_ids(app: &App, wanted: &Wanted) -> BTreeSet<String> {
+    let Some((jobs, viewer)) = jobs(app, wanted.asked.caller.as_ref()) else { return BTreeSet::new() };
+    let (runs, _) = jobs.runs(|_| true, wanted.span, &viewer, JOB_IDS_MAX);
+    runs.into_iter().map(|run| run.id).collect()
 }
 
 /// The values of a label that are known without reading series.

@@ -6,9 +6,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use khz_http::{Actions, Door, PanelKind, SavedBoard, SavedBoards, SavedPanel, Shows};
+use khz_http::{
+    Actions, BlackBox, Door, FreezeRefusal, FreezeWish, PanelKind, SavedBoard, SavedBoards, SavedPanel, Shows,
+};
 use khz_model::{ByteSize, Kind, Reading, Sample, Series, Unit};
 use khz_promql::LabelSet;
 use khz_remote::message::{LabelMatcher, ReadRequest};
@@ -119,7 +122,10 @@ pub fn large() -> Vec<Case> {
         ("/khz/v1/rules/score", cluster(1, 1), 4 * MIB),
         ("/khz/v1/actions", cluster(1, 1), 4 * MIB),
         ("/khz/v1/actions/1/output", cluster(1, 1), 4 * MIB),
+        ("/khz/v1/jobs?last=10000", cluster(1, 1), 8 * MIB),
         ("/khz/v1/boards", cluster(1, 1), 4 * MIB),
+        ("/khz/v1/blackbox", cluster(1, 1), 4 * MIB),
+        ("/khz/v1/blackbox/9/recording", cluster(1, 1), 4 * MIB),
     ]
 }
 
@@ -131,6 +137,7 @@ pub fn described(path: &str) -> String {
         .replace("__name__", "{name}")
         .replace("/c0/", "/{name}/")
         .replace("/1/", "/{run}/")
+        .replace("/9/", "/{id}/")
 }
 
 /// Channels with long definitions; the first one has every series.
@@ -190,8 +197,14 @@ pub fn standing(alerts: usize) -> Standing {
     };
     let rule = RuleStanding { alerts: (0..alerts).map(alert).collect(), ..RuleStanding::default() };
     let group = set.groups().next().unwrap().clone();
-    let standing =
-        GroupStanding { group, interval: 15_000, last: None, duration: Duration::ZERO, rules: vec![rule] };
+    let standing = GroupStanding {
+        group,
+        interval: 15_000,
+        last: None,
+        at: None,
+        duration: Duration::ZERO,
+        rules: vec![rule],
+    };
     Standing { groups: vec![Arc::new(standing)], refused: String::new() }
 }
 
@@ -212,6 +225,38 @@ impl Actions for ManyRuns {
     }
 }
 
+/// A black box with many freezes, and a long recording.
+struct ManyFreezes;
+
+impl BlackBox for ManyFreezes {
+    fn ids(&self) -> Vec<u64> {
+        (1..=1_024).collect()
+    }
+
+    fn show(&self, id: u64) -> Option<String> {
+        (1..=1_024).contains(&id).then(|| format!("\"{}\"", "f".repeat(1_000)))
+    }
+
+    fn freeze(&self, _: &FreezeWish) -> Result<String, FreezeRefusal> {
+        Err(FreezeRefusal::Unable("a test".to_owned()))
+    }
+
+    fn remove(&self, _: u64) -> bool {
+        false
+    }
+
+    fn recording(&self, _: u64) -> Option<std::fs::File> {
+        // 64 MiB of nothing, which take no disk.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("khz-deaf-{}-{number}", std::process::id()));
+        std::fs::File::create(&path).ok()?.set_len(64 * MIB).ok()?;
+        let file = std::fs::File::open(&path).ok();
+        std::fs::remove_file(&path).ok()?;
+        file
+    }
+}
+
 /// As many boards as files may describe, with long queries.
 fn many_boards() -> SavedBoards {
     let query = "up + ".repeat(200) + "up";
@@ -220,6 +265,16 @@ fn many_boards() -> SavedBoards {
     let board =
         |n: usize| SavedBoard { name: format!("b{n}"), title: "B".into(), panels: vec![panel.clone(); 24] };
     SavedBoards { boards: (0..64).map(board).collect(), ..SavedBoards::default() }
+}
+
+/// Jobs, each some hundred bytes.
+fn many_jobs() -> khz_http::JobDesk {
+    let jobs = Arc::new(khz_job::Jobs::in_memory());
+    for id in 0..10_000 {
+        let (id, nodes, name) = (id.to_string(), "n[1-64]".to_owned(), "x".repeat(100));
+        jobs.start(khz_job::Start { id, nodes, name, ..khz_job::Start::default() }, 1).unwrap();
+    }
+    khz_http::JobDesk { jobs, own_only: false, freezes_failed: false }
 }
 
 /// A server for a path; most need no channels, which take a while.
@@ -233,6 +288,12 @@ pub fn server_for(path: &str, node: FakeNode, budget: u64) -> Server {
         }
         if path.contains("/actions") {
             door.actions = Some(Arc::new(ManyRuns));
+        }
+        if path.contains("/jobs") {
+            door.jobs = Some(many_jobs());
+        }
+        if path.contains("/blackbox") {
+            door.black_box = Some(Arc::new(ManyFreezes));
         }
         if path.contains("/boards") {
             door.boards = Arc::new(many_boards());

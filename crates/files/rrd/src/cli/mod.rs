@@ -18,7 +18,7 @@ use crate::{spec, tune as change};
 /// The version whose behaviour this is.
 const VERSION: &str = "1.7.2";
 
-/// A command of another crate, offered beside rrdtool's, or in place of the one with its name. It parses its arguments
+/// A command of another crate. It is offered beside rrdtool's commands, or replaces the one with its name. It parses its arguments
 /// itself, and prints its own help.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {

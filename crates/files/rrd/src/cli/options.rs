@@ -42,7 +42,7 @@ pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
     outcome.map(|()| parsed)
 }
 
-/// What comes before the first wrong word, and what is wrong with it: values before it are checked first.
+/// The arguments before the first wrong word, and the error of that word. The caller checks the values before it first.
 pub fn parse_up_to(arguments: &[String], known: &[Known]) -> (Parsed, Result<()>) {
     let mut parsed = Parsed::default();
     let outcome = take(arguments, known, &mut parsed);

@@ -165,9 +165,9 @@ pub(super) fn tune(parsed: &Parsed, address: &str) -> Result<()> {
     refused(text.replace(&name, file))
 }
 
-/// Tunes a file of a daemon without TUNE, such as rrdcached 1.7.2. What waits is flushed first, and the file is suspended
-/// meanwhile, because that daemon would lose updates if it found the file locked. It answers SUSPEND while a thread of
-/// it still writes what came after the flush, so the lock is waited for.
+/// Tunes a file of a daemon without TUNE, such as rrdcached 1.7.2. Waiting updates are flushed first, and the file is suspended
+/// meanwhile, because that daemon would lose updates if it found the file locked. The daemon answers SUSPEND while one of its
+/// threads may still write later updates, so this waits for the lock.
 fn tune_beside(parsed: &Parsed, client: &mut Client, name: &str) -> Result<()> {
     client.ask(&["FLUSH", name])?;
     let held = client.ask(&["SUSPEND", name])?;

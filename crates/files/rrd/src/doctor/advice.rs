@@ -1,4 +1,4 @@
-//! What follows from the doctor's facts.
+//! The doctor's advice, derived from its facts.
 
 use super::{Facts, Finding, NameIndex, Weight};
 use crate::machine::disk::{Medium, Scheduler};
@@ -6,7 +6,7 @@ use crate::machine::disk::{Medium, Scheduler};
 /// Pages a file needs besides those its header and hot rows lie on: inode and block map.
 const PAGES_ASIDE: f64 = 2.0;
 
-/// What follows from the facts.
+/// The advice that follows from the facts.
 pub fn advise(facts: &Facts) -> Vec<Finding> {
     let mut list = vec![readahead(facts), scheduler(facts)];
     list.extend(mount(facts));

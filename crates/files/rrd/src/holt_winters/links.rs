@@ -16,7 +16,7 @@ pub(super) struct Links<'a> {
     pub ds: usize,
 }
 
-/// What a forecast says about a point.
+/// A forecast for a point.
 struct Forecast {
     intercept: f64,
     slope: f64,
@@ -79,7 +79,7 @@ impl Links<'_> {
         self.header.cdp(rra, self.ds, slot)
     }
 
-    /// What forecast archive `rra` predicted for the current point.
+    /// The prediction of forecast archive `rra` for the current point.
     fn forecast(&self, rra: usize) -> Result<Forecast> {
         let seasonal = self.dependent(rra)?;
         let moved = rra < self.rra;

@@ -100,7 +100,7 @@ fn whole(id: &str) -> Option<PathBuf> {
         if device.join("partition").exists() {
             device = device.parent()?.to_path_buf();
         }
-        // Of several disks below a mapping, the first stands for all.
+        // If a mapping has several disks below it, the first stands for all.
         let below = std::fs::read_dir(device.join("slaves")).ok().and_then(|mut below| below.next());
         match below {
             Some(Ok(below)) => device = std::fs::canonicalize(below.path()).ok()?,

@@ -1,4 +1,4 @@
-//! Memory that can hold pages of files: what the kernel has available, and what the control groups of this process leave.
+//! The memory for pages of files: the kernel's available memory, within the limits of this process's control groups.
 
 use super::number_in;
 
@@ -17,7 +17,7 @@ pub struct Memory {
     pub is_of_group: bool,
 }
 
-/// What is available to this process; `None` where the kernel does not say.
+/// The memory available to this process; `None` if the kernel does not say.
 pub fn available() -> Option<Memory> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_machine(&text))?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What this machine gives to files: memory for their pages, the disk below a directory, its file system.
+//! The machine's resources for files: memory for their pages, the disk below a directory, its file system.
 
 pub mod disk;
 pub mod memory;

@@ -1,4 +1,4 @@
-//! What existing files know of one source, row by row; decides nothing about new rows.
+//! The rows of one source in existing files. It decides nothing about new rows.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::work;
 use crate::content::{ArchiveState, Content};
 use crate::rra::{Archive, Function};
 
-/// What all files know of one source.
+/// The history of one source in all files.
 pub struct History<'a> {
     /// The files that have it, in their order.
     pub pasts: Vec<Past<'a>>,
@@ -77,7 +77,7 @@ impl<'a> Past<'a> {
         self.content.last_update == target.last_update && self.content.step == target.step
     }
 
-    /// The archive with the same function and row length; of a season also with as many rows.
+    /// The archive with the same function and row length; a season must also have the same number of rows.
     pub fn twin(&self, archive: &Archive, step: u64) -> Option<&Kept<'a>> {
         let fits = |kept: &&Kept<'_>| {
             let whole = archive.function.is_plain() || kept.state.archive.rows == archive.rows;
@@ -102,7 +102,7 @@ impl<'a> Kept<'a> {
         Self { state, seconds, newest, ds, width, known }
     }
 
-    /// Whether its rows are those of `function`: one point is its own average and extreme.
+    /// Whether its rows can serve as those of `function`. With one point per row, average and extremes are equal.
     pub fn serves(&self, function: Function) -> bool {
         let archive = &self.state.archive;
         let one = archive.points == 1 && archive.function.is_plain() && function.is_plain();
@@ -131,7 +131,7 @@ impl<'a> Kept<'a> {
         self.values(places).next()
     }
 
-    /// The rows of these numbers that it has: the first one's number, and all values.
+    /// The existing rows among these numbers: the number of the first one, and all values.
     pub fn rows(&self, numbers: &Range<i64>) -> (i64, impl Iterator<Item = f64>) {
         let places = self.places(numbers);
         (self.number(places.start), self.values(places))

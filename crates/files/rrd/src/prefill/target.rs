@@ -1,4 +1,4 @@
-//! The archive to be filled, for one source: the value of each of its rows; reads what is known and changes nothing.
+//! The archive that is filled, for one source: computes the value of each row from the known rows, and changes nothing.
 
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use crate::number::{self, UNKNOWN};
 /// Values on the evaluation stack, which COPY can double at each step.
 pub(super) const STACK_MAX: usize = 65_536;
 
-/// What an evaluation may use.
+/// The inputs of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// The values of the variables.

@@ -1,8 +1,8 @@
-//! Comparing, sorting and averaging values of which some are unknown, in rrdtool's order.
+//! Comparing, sorting and averaging values, some of them unknown, in rrdtool's order.
 
 use crate::number::UNKNOWN;
 
-/// MIN and MAX: unknown wins; `second` says that `b` is the one wanted.
+/// MIN and MAX: an unknown value wins; `second` selects `b`.
 pub(super) fn pick(a: f64, b: f64, second: bool) -> f64 {
     if a.is_nan() {
         a

@@ -29,7 +29,7 @@ pub struct Column<'a> {
 impl Column<'_> {
     const NONE: Self = Column { values: &[], step: 1, row: 0, end: 0, has_ended: false };
 
-    /// Rows of which the first begins at `start`, before any moment.
+    /// A column whose first row begins at `start`, before any moment.
     pub fn new(values: &[f64], start: i64, step: u64) -> Column<'_> {
         Column { values, step: step.clamp(1, i64::MAX as u64), row: -1, end: start, has_ended: false }
     }
@@ -101,8 +101,8 @@ impl Series<'_> {
         Ok(())
     }
 
-    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before the next one and (unlike
-    /// its manual says) the row after them; never so far back that fewer than two rows of the expression lie before.
+    /// The rows for rrdtool's prediction: `count` of them up to `back` rows before the next one, and (contrary to its manual) the
+    /// row after them. At least two rows of the expression must lie before them.
     fn past<'a>(&self, column: Column<'a>, back: u64, count: u64) -> Result<&'a [f64], String> {
         let first = i64::try_from(back).unwrap_or(i64::MAX);
         let last = i64::try_from(back.saturating_add(count)).unwrap_or(i64::MAX).min(self.row as i64 - 1);

@@ -1,4 +1,4 @@
-//! A `DEF:` argument: which rows of which file, and how they are consolidated; opens nothing.
+//! A `DEF:` argument: the rows of a file, and their consolidation. It opens nothing.
 
 use super::Plan;
 use super::argument::{Argument, Name};

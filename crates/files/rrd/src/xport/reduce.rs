@@ -37,7 +37,8 @@ impl Sum {
     }
 }
 
-/// The rows of `source` in `range` of a file, in the rows of `grid`: each of these is as long as one or several of the file's.
+/// The rows of `source` in `range` of a file, converted to the rows of `grid`. Each of these is as long as one or several of the
+/// file's rows.
 pub(super) fn reduced(rrd: &Rrd, range: &Range, source: usize, grid: Grid, by: Function) -> Result<Rows> {
     let mut values = vec![UNKNOWN; grid.held];
     let is_longer = grid.step > range.step;

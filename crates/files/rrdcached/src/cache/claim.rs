@@ -225,7 +225,7 @@ impl Cache {
     /// Has `change` work on the file called `name` with all in it that waits, while nobody else does.
     ///
     /// # Errors
-    /// What waits could not be written, what `change` says, or the log failed.
+    /// Waiting samples could not be written, `change` failed, or the log failed.
     pub fn change(&self, name: &str, change: impl FnOnce() -> Result<()>) -> Result<()> {
         let claim = self.claim(name);
         self.mend(name)?;

@@ -1,4 +1,4 @@
-//! Copying forward: what cannot be written is logged again, so that the old segments it lies in can go; writes no file.
+//! Copying forward: samples that cannot be written are logged again, so that their old segments can go. It writes no file.
 //!
 //! One file that is gone, locked or suspended would otherwise keep the whole log from its oldest update on, until the
 //! log is full and nothing is taken for any file.
@@ -13,7 +13,7 @@ use crate::log::{self, Log, Record, Segment, Ticket, WITHOUT_END};
 const RECORD: usize = 1 << 15;
 /// Bytes copied at once: nothing is taken while they are put together.
 const COPIED_MAX: usize = 16 << 20;
-/// Files are copied only if they take less than this part of the log: more would fill what it is to free.
+/// Files are copied only if they take less than this part of the log. More would fill the room that the copy must free.
 const PART: u64 = 4;
 
 /// A file that cannot be written.

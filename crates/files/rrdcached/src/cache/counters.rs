@@ -1,4 +1,4 @@
-//! What the daemon counts, and what STATS shows of it.
+//! The daemon's counters, and their part in STATS.
 
 /// Events counted since the start.
 #[derive(Debug, Default, Clone, Copy)]

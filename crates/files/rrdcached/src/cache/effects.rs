@@ -1,4 +1,4 @@
-//! What is to be done after the state has changed: the state returns it, and [`super::Cache::carry_out`] does it.
+//! The follow-up actions of a state change: the state returns them, and [`super::Cache::carry_out`] performs them.
 
 use super::backlog::FileId;
 

@@ -1,6 +1,6 @@
 //! The images that replay finds in the log: which of a file's images counts. Pure.
 //!
-//! What the log may have of one file, in its order:
+//! The records that the log may have of one file, in its order:
 //!
 //! - Images of several checkpoint intervals, because a file is imaged once in each. The record of a checkpoint comes when
 //!   its disks are synced, after images of writes that began meanwhile; it makes all images from before its interval void.

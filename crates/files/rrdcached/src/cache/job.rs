@@ -1,4 +1,4 @@
-//! One write of a file: what the writer gets from the state, and what comes back.
+//! One write of a file: the writer's input from the state, and its result.
 
 use super::backlog::{FileId, Flags, Taken};
 use super::state::State;
@@ -20,7 +20,7 @@ pub struct Job {
     pub has_image: bool,
     /// Which file the image is of; see [`crate::disk::Identity::sum`].
     pub identity: u32,
-    /// Images of which one is to be put back before the write.
+    /// Images, one of which must be put back before the write.
     pub torn: Option<Vec<HeaderImage>>,
     /// The file has other data sources than its samples were taken for.
     pub has_other_sources: bool,
@@ -84,7 +84,7 @@ impl Job {
         }
     }
 
-    /// What was dropped of the samples, in words.
+    /// A description of the dropped samples.
     ///
     /// # Errors
     /// Why the write failed.

@@ -11,7 +11,7 @@
 //! | [`counters`] | events counted for STATS |
 //! | [`schedule`] | when a file is due |
 //!
-//! What is to be done after a change of the state is returned as [`Effects`], and [`Cache::carry_out`] does it.
+//! A change of the state returns its follow-up actions as [`Effects`], and [`Cache::carry_out`] performs them.
 //!
 //! | operation | does |
 //! |---|---|
@@ -155,7 +155,7 @@ impl Cache {
         self.carry_out(effects::Wake::All.into());
     }
 
-    /// Ends the log's work: what is in files is synced and forgotten, the rest is synced where it is.
+    /// Ends the log's work: samples in files are synced and forgotten, and the rest is synced in the log.
     ///
     /// # Errors
     /// The log failed.

@@ -81,7 +81,7 @@ impl Cache {
         while state.writes.is_checkpoint_running() {
             state = self.shared.wait(state);
         }
-        // What is being written is neither in memory nor in its file.
+        // Samples that are being written are neither in memory nor in their file.
         let mut state = self.shared.wait_for_writes(state);
         let restarted = self.log_all_again(log, &mut state);
         drop(state);

@@ -1,5 +1,5 @@
-//! Recovery: what an earlier run left in its log is taken into memory, and headers are put back, while clients are already
-//! answered. Writes to a file only samples that the file had before.
+//! Recovery: takes the log of an earlier run into memory and puts headers back, while clients are already answered. Writes to a
+//! file only samples that the file had before.
 
 use khz_rrd::error::Result;
 
@@ -121,7 +121,7 @@ impl Cache {
             }
         }
         if let (true, Some(log)) = (is_log_unread, &self.log) {
-            // What could not be read stays for another attempt.
+            // The unreadable part stays for another attempt.
             state.backlog.pin(log.oldest());
         }
         let waiting = state.waiting();
@@ -130,7 +130,7 @@ impl Cache {
         waiting
     }
 
-    /// Ends replay: takes what clients sent meanwhile. Returns the messages for the administrator.
+    /// Ends replay, and takes the updates that clients sent meanwhile. Returns the messages for the administrator.
     fn take_deferred(&self, state: &mut State, now: u32) -> Vec<String> {
         let mut errors = vec![];
         let (deferred, newest) = state.replay.finish();

@@ -1,5 +1,5 @@
-//! What replay of the log keeps until it is done: updates that clients send meanwhile, and samples that stand in the log
-//! out of order. Takes no lock and does no I/O; [`super::recovery`] reads the log.
+//! The temporary state of log replay: updates that clients send meanwhile, and samples that are out of order in the log. Takes no
+//! lock and does no I/O; [`super::recovery`] reads the log.
 //!
 //! The samples of a file only go forward. So an update that comes during replay is deferred until all older ones are in
 //! the backlog.
@@ -91,7 +91,7 @@ impl Replay {
         std::mem::take(&mut self.out_of_order)
     }
 
-    /// Ends replay: what was deferred, in the order of its coming, and the newest stamps.
+    /// Ends replay: returns the deferred updates, in the order of their arrival, and the newest stamps.
     pub fn finish(&mut self) -> (Vec<Deferred>, HashMap<FileId, i64>) {
         let ended = std::mem::take(self);
         (ended.deferred, ended.newest)

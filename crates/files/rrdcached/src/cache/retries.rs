@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::backlog::FileId;
 use khz_rrd::error::Error;
 
-/// Seconds that a file rests after a failed write; twice as long after each further one.
+/// Seconds that a file rests after a failed write. Each further failure doubles them.
 const REST: u32 = 10;
 /// The longest rest.
 const REST_MAX: u32 = 600;
@@ -103,7 +103,7 @@ impl Retries {
         missing.map(|(id, failure)| (failure.missing = false, *id).1).collect()
     }
 
-    /// A summary of those that failed more than once, when it is time for one.
+    /// A summary of the files that failed more than once, if one is due.
     pub fn summary(&mut self, now: u32) -> Option<String> {
         if now.saturating_sub(self.summed) < SUMMARY {
             return None;

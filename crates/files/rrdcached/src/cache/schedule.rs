@@ -5,9 +5,9 @@
 //! period all rounds are alike, whatever happened at the same time before (a start, a flush). A delay drawn for each write
 //! would keep files that began together in a crowd for hours.
 //!
-//! A write that finishes a coarse row (half an hour, two hours, a day) touches two or three times the pages of an
-//! ordinary one, and all files finish theirs in the same minute. So such a file waits longer, each for its own time, and
-//! samples that come meanwhile are written with the others.
+//! A write that finishes a coarse row (half an hour, two hours, a day) touches two or three times the pages of an ordinary one, and
+//! all files finish such a row in the same minute. So each such file waits longer, for its own time. Samples that come meanwhile
+//! are written with the others.
 
 use super::backlog::{FileEntry, FileId, Shape};
 

@@ -15,7 +15,7 @@ pub struct Shared {
     state: Mutex<State>,
     /// A claim, a write, a checkpoint or replay ended.
     changed: Condvar,
-    /// How many threads wait for that: without one there is nobody to wake, and a claim ends with every answer.
+    /// How many threads wait for a change. Without any, nobody must be woken: a claim ends with every answer.
     waiters: AtomicUsize,
     /// A file is to be written.
     work: Condvar,

@@ -1,5 +1,5 @@
-//! The daemon's memory behind one lock: its parts, and what concerns more than one of them. Takes no lock, does no I/O;
-//! what is to be done it returns.
+//! The daemon's memory behind one lock: its parts, and the operations on several of them. It takes no lock and does no I/O; it
+//! returns the follow-up actions.
 
 use super::backlog::{Backlog, FileFacts, FileId, Flags};
 use super::counters::Counters;
@@ -125,7 +125,7 @@ impl State {
         Job::new(self, id)
     }
 
-    /// Begins the writes that one writer is to do next; none while the log is replayed or writes are paused.
+    /// Begins the next writes of one writer; none while the log is replayed or writes are paused.
     pub fn begin_writes(&mut self, now: u32) -> Vec<Job> {
         if self.replay.is_running() || self.writes.is_paused() {
             return vec![];

@@ -31,7 +31,7 @@ struct Intake {
     wake: Wake,
 }
 
-/// What became of one update.
+/// The result of one update.
 enum Taking {
     /// How many of its samples were taken, or why one was not.
     Done(Result<usize>),

@@ -75,7 +75,7 @@ impl Writes {
         self.is_checkpoint_running = true;
     }
 
-    /// Begins the next checkpoint interval; returns its number. What is written from now on belongs to the next checkpoint.
+    /// Begins the next checkpoint interval; returns its number. Later writes belong to the next checkpoint.
     pub fn next_epoch(&mut self) -> u64 {
         self.epoch += 1;
         self.epoch

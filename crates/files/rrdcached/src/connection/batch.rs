@@ -1,4 +1,4 @@
-//! A batch: commands up to a line with a dot, of which only the errors are answered, at the end.
+//! A batch: commands up to a line with a dot. Only the errors are answered, at the end.
 
 use khz_rrd::text;
 

@@ -22,8 +22,8 @@ struct Arguments {
     overwrite: bool,
 }
 
-/// A file that the new one is filled from. It is opened here and named by its descriptor, so it does not matter what its
-/// name leads to later.
+/// A file whose history fills the new one. It is opened here and named by its descriptor, so later changes of its name do not
+/// matter.
 struct Source {
     /// The name in the command.
     name: String,
@@ -36,7 +36,7 @@ struct Source {
 /// Makes `file` from the words of a command, the name first.
 ///
 /// # Errors
-/// What is wrong with the arguments, or why the file cannot be made.
+/// An error in the arguments, or the reason why the file cannot be made.
 pub fn create(cache: &Cache, rules: &Rules, file: &str, words: &[String]) -> Result<()> {
     let base = cache.base();
     let mut arguments = Arguments::parse(base, &words[1..])?;

@@ -1,4 +1,4 @@
-//! The commands that are answered with text: what each asks of the cache, and its answer.
+//! The commands with a text answer: the call to the cache, and the answer.
 
 use std::borrow::Cow;
 

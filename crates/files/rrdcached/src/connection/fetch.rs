@@ -31,7 +31,7 @@ struct Column {
 /// The answer to FETCH; `words` are those after the name of the file.
 ///
 /// # Errors
-/// What is wrong with the words, or the file cannot be read.
+/// An error in the words, or the file cannot be read.
 pub fn text(cache: &Cache, file: &str, words: &[String]) -> Result<String> {
     let Rows { fetched, sources, columns } = rows(cache, file, words)?;
     let mut lines = heading(&fetched, columns.len());

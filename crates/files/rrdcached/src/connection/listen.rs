@@ -141,7 +141,7 @@ impl Socket {
     /// Waits for a client.
     ///
     /// # Errors
-    /// What the system says. The next client may have more success.
+    /// The system's error. The next client may have more success.
     pub fn accept(&self) -> io::Result<Box<dyn Connection>> {
         match &self.kind {
             Kind::Unix(listener) => Ok(Box::new(listener.accept()?.0)),

@@ -20,7 +20,7 @@ pub const LINE_MAX: usize = 1 << 16;
 /// Bytes of answers after which the client has to read them first.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// What a connection is allowed.
+/// The permissions of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The commands that its socket lets through.
@@ -38,7 +38,7 @@ pub struct Session<'a> {
     batch: Option<Batch>,
 }
 
-/// What follows the answers.
+/// The next step after the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// More lines.

@@ -1,4 +1,4 @@
-//! What the disk says of a file that is new, or seems to have changed.
+//! Inspects a file on the disk that is new, or seems to have changed.
 
 use std::fs::FileType;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -14,7 +14,7 @@ use super::{DiskFiles, with_place};
 use crate::cache::{FileFacts, Shape};
 
 impl DiskFiles {
-    /// What the disk says of the file called `name`.
+    /// The facts on the disk about the file called `name`.
     ///
     /// # Errors
     /// The file does not exist or is not an `.rrd` file, in rrdcached's words.

@@ -98,7 +98,7 @@ impl DiskFiles {
     }
 }
 
-/// What is wrong where the disk of the file called `name` could not be synced.
+/// The error message if the disk of the file called `name` could not be synced.
 fn unsynced(name: &str, error: &std::io::Error) -> String {
     format!("the disk of '{name}' could not be synced: {}", os_text(error))
 }

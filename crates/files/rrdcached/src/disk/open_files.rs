@@ -38,7 +38,7 @@ impl OpenFiles {
     /// The file called `name`, locked, its header just read.
     ///
     /// # Errors
-    /// What the system says, or what is wrong with the file.
+    /// The system's error, or a damaged file.
     pub fn take(&self, id: FileId, name: &str, base: &Base) -> Result<Rrd> {
         let kept = self.lock().remove(&id).filter(|file| same(file, name));
         let file = match kept {
@@ -48,8 +48,8 @@ impl OpenFiles {
         Rrd::over(file?, &text::path(name))
     }
 
-    /// Unlocks a file and keeps it open. Past the limit this one is closed, not an older one: files are written in turns, so
-    /// the oldest is the one that is needed next.
+    /// Unlocks a file and keeps it open. Past the limit, this file is closed, and not an older one: files are written in turns, so
+    /// the oldest one is needed next.
     pub fn give(&self, id: FileId, rrd: Rrd) {
         let mut kept = self.lock();
         if kept.len() < self.most && set_lock(rrd.file(), libc::F_UNLCK).is_ok() {
@@ -66,7 +66,7 @@ impl OpenFiles {
 /// Opens the file called `name` to change it, and locks it.
 ///
 /// # Errors
-/// What the system says; the file lies outside the base, or somebody else has locked it.
+/// The system's error; the file lies outside the base, or another process has locked it.
 pub fn open_locked(base: &Base, name: &str) -> Result<File> {
     let file = base.open(name, true)?;
     lock(&file, name)?;

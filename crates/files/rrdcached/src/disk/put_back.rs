@@ -8,8 +8,8 @@
 //! - where the file's time is that of the image or of a sample in the log, and
 //! - if all of the log could be read.
 //!
-//! What the file had of the log's samples is written to it again at once, for those who read it without the daemon. After a
-//! reboot it is not known what it had, and the file is queued.
+//! Samples of the log that the file had before are written to it again at once, for readers that do not use the daemon. After a
+//! reboot it is unknown which ones it had, so the file is queued.
 
 use khz_rrd::error::{Error, Result};
 use khz_rrd::file::Rrd;
@@ -22,7 +22,7 @@ use super::write::update_options;
 use crate::cache::sample::stamp;
 use crate::log::Record;
 
-/// What became of one file at a start.
+/// The result for one file at a start.
 pub enum Restored {
     /// It is as it was.
     Whole,
@@ -114,9 +114,8 @@ impl DiskFiles {
     }
 }
 
-/// Those of `samples` that `rrd` has: up to its newest. `None` if its newest is neither one of them nor the newest of the
-/// header `live`, so that somebody else has written it. Only whole seconds are compared, because a header may be torn
-/// after them.
+/// The `samples` that `rrd` has: up to its newest. `None` if its newest is neither one of them nor the newest of the header `live`:
+/// then another program has written the file. Only whole seconds are compared, because a header may be torn after them.
 fn ours(mut samples: Vec<String>, rrd: &Rrd, live: &[u8]) -> Option<Vec<String>> {
     let last = rrd.header.last_update();
     if live.first_chunk::<8>().map(|bytes| i64::from_le_bytes(*bytes)) == Some(last) {

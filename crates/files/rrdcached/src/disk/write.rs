@@ -42,7 +42,7 @@ pub fn update_options(name: &str) -> Options<'_> {
 
 /// Does the work on one file. A panic in it becomes an error of this file only, and its samples are kept.
 fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the work knew of the file is gone with it, and the file is read again.
+    // The panic lost the state of the file, so the file is read again.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| refused("BUG: the daemon failed over this file"))
 }
 
@@ -136,8 +136,8 @@ impl DiskFiles {
     fn stage_image(&self, log: &Log, job: &mut Job, open: &Open) -> Result<Ticket> {
         let Some(identity) = open.identity else { return refused("BUG: a file without identity") };
         if job.has_image && log.kept().is_none() {
-            // With its old header the file would lose what somebody else has done to it. Once it is on disk, the old
-            // image is not needed.
+            // With its old header, the file would lose the changes of another program. Once it is on disk, the old image is not
+            // needed.
             match open.rrd.file().sync_data() {
                 Ok(()) => drop(log.stage(&Record::Forget { file: &job.name, from: i64::MAX })?),
                 Err(error) => self.distrust(log, unsynced(&job.name, &error)),

@@ -1,5 +1,5 @@
-//! How staged records get to the disk: the first to commit writes what all have staged, and a thread syncs within the
-//! window. Knows nothing of what records say.
+//! Brings staged records to the disk: the first thread that commits writes the records of all, and another thread syncs within the
+//! window. It does not know the content of records.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -63,7 +63,8 @@ impl Shared {
         }
     }
 
-    /// Writes what is staged. What cannot be written is given up; [`Shared::write_up_to`] says so to those who staged it.
+    /// Writes the staged records. Records that cannot be written are given up, and [`Shared::write_up_to`] reports this to those
+    /// who staged them.
     fn write(&self, tail: &mut Tail) {
         if tail.length >= SEGMENT_MAX.min(self.settings.bytes_max / SEGMENTS_MIN) {
             // The open segment grows on; [`Log::trouble`] says why.
@@ -82,7 +83,7 @@ impl Shared {
         tail.spare = bytes;
     }
 
-    /// What is staged, and how much ever was. A segment begins with the boot it is written in.
+    /// The staged bytes, and the number of bytes ever staged. A segment begins with the boot it is written in.
     fn staged(&self, tail: &mut Tail) -> (Vec<u8>, u64) {
         let mut bytes = std::mem::take(&mut tail.spare);
         if tail.length == 0 {

@@ -59,13 +59,13 @@ pub struct Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What the log's threads share; each part has its lock.
+/// The shared state of the log's threads; each part has its lock.
 struct Shared {
     settings: Settings,
     outbox: Mutex<Outbox>,
     tail: Mutex<Tail>,
     synced: Mutex<Synced>,
-    /// Held during a sync: those who wait for it share the next one.
+    /// Held during a sync. Threads that wait for it share the next sync.
     syncing: Mutex<()>,
     /// Something is to be synced, or the log ends.
     changed: Condvar,
@@ -92,7 +92,7 @@ struct Outbox {
 struct Tail {
     segment: Arc<dyn Appended>,
     length: u64,
-    /// Of the bytes ever staged, how many were written or given up.
+    /// How many of the bytes ever staged were written or given up.
     written: u64,
     lost: VecDeque<Lost>,
     /// An empty buffer, to be used again.
@@ -128,7 +128,7 @@ struct Refusal {
     why: String,
 }
 
-/// What the log has done since the start.
+/// The log's counters since the start.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     /// Bytes written.
@@ -171,7 +171,7 @@ impl Log {
     /// Opens the log with a new segment; what is left of older ones is to be replayed.
     ///
     /// # Errors
-    /// What the system says, or another daemon has the directory.
+    /// The system's error, or another daemon has the directory.
     pub fn open(settings: Settings) -> Result<(Self, Left)> {
         let directory = settings.directory.clone();
         let failed = |action| move |error| Error::io(action, directory.clone(), error);
@@ -315,7 +315,7 @@ impl Log {
         let _ = std::fs::remove_file(segment.path(&self.shared.settings.directory));
     }
 
-    /// Lets no segment go from now on: what was written to files may be lost. A restart puts it back.
+    /// Keeps all segments from now on, since data in files may be lost. A restart puts it back.
     pub fn keep_all(&self, why: String) {
         lock(&self.shared.kept).get_or_insert(why);
     }
@@ -347,7 +347,7 @@ impl Log {
         self.shared.settings.bytes_max
     }
 
-    /// What the log has done since the start.
+    /// The log's counters since the start.
     pub fn counts(&self) -> Counts {
         let tail = lock(&self.shared.tail);
         Counts { bytes: tail.appended, rotations: tail.rotations }

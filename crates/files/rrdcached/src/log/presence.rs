@@ -140,7 +140,7 @@ fn relock(directory: &Path, locked: &mut File, is_empty: bool) -> Result<()> {
 /// Whether `file` is called `name` and has at least `length` bytes.
 ///
 /// # Errors
-/// What the system says of the name, or that it is another file's.
+/// The system's error about the name, or that it belongs to another file.
 pub fn is_at(file: &File, name: &Path, length: u64) -> std::io::Result<()> {
     use rustix::fs::{AtFlags, CWD, StatxFlags};
     // No times: after a query for them the next write is more expensive.

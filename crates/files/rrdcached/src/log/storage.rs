@@ -1,4 +1,4 @@
-//! What the log needs of files and disks. Tests replace it by disks that fill up, fail, stop, or lose what was not
+//! The operations on files and disks that the log needs. Tests replace it by disks that fill up, fail, stop, or lose what was not
 //! synced.
 
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ pub trait Storage: Send + Sync {
     /// Returns when all that any process has written to the disk of `file` would survive a loss of power.
     ///
     /// # Errors
-    /// What the system says. It reports a loss once: a later sync succeeds, and the loss remains.
+    /// The system's error. The system reports a loss only once: a later sync succeeds, although the data is lost.
     fn sync_disk(&self, file: &File) -> io::Result<()> {
         Ok(rustix::fs::syncfs(file)?)
     }
@@ -35,7 +35,7 @@ pub trait Appended: Send + Sync {
     /// Returns when all that was appended would survive a loss of power.
     ///
     /// # Errors
-    /// What the system says; what was not synced before may be lost then.
+    /// The system's error. Data that was not synced before may then be lost.
     fn sync(&self) -> io::Result<()>;
     /// Cuts the file back to `length` bytes.
     ///

@@ -61,7 +61,7 @@ impl Watch for Starts {
     fn finish(self, _: &mut List) {}
 }
 
-/// A boot starts khz again, too: it is one event.
+/// A boot also restarts khz: both are one event.
 pub(super) fn drop_those_of_boots(starts: &mut List, boots: &List) {
     starts.retain(|start| {
         let end = start.end.unwrap_or(start.begin);

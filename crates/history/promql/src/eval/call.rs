@@ -138,7 +138,7 @@ impl Evaluator<'_> {
         Ok(grid)
     }
 
-    /// Warns of quantiles that are none, at the steps of which this is true.
+    /// Warns of invalid quantiles, at the steps where this is true.
     pub(super) fn doubt_quantile(
         &self,
         phi: &Column,

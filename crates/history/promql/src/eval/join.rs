@@ -1,5 +1,4 @@
-//! Operators between series: those with the same matching labels belong together. Who belongs to whom is found once, not
-//! at each step.
+//! Operators between series: series with the same matching labels belong together. The pairs are found once, and not at each step.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ use crate::print;
 /// The rows of both sides with the same matching labels.
 #[derive(Default)]
 pub(super) struct Match {
-    /// Rows of the side of which there may be many.
+    /// Rows of the side that may have many.
     pub(super) many: Vec<usize>,
     /// Rows of the other side.
     pub(super) one: Vec<usize>,
@@ -87,7 +86,7 @@ impl Evaluator<'_> {
         Ok(result.grid)
     }
 
-    /// Fails if at a step two series of the side of which there may be one have the same matching labels.
+    /// Fails if, at a step, the side with at most one series has two with the same matching labels.
     fn refuse_many_to_many(
         &self,
         matches: &[(LabelSet, Match)],

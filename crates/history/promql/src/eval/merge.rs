@@ -1,4 +1,4 @@
-//! Series that have got the same labels: their rows become one, if no step has a value in two of them.
+//! Series that have become equal in their labels: their rows are merged, if no step has a value in two of them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ pub(super) struct Merge {
     rows: HashMap<LabelSet, usize>,
 }
 
-/// What Prometheus says about a vector with two samples of the same labels.
+/// Prometheus' error for a vector with two samples of the same labels.
 pub(super) fn same_labels() -> QueryError {
     QueryError::Execution(String::from("vector cannot contain metrics with the same labelset"))
 }

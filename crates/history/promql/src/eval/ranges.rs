@@ -86,8 +86,8 @@ fn live(
     Ok(())
 }
 
-/// The first place, from one on, that is after a time. It is mostly near, so that wider and wider steps find it sooner than
-/// halving what is left.
+/// The first place, not before `from`, that is after a time. It is mostly near, so growing steps find it sooner than halving the
+/// rest.
 pub(super) fn after(times: &[i64], from: usize, time: i64) -> usize {
     let (mut low, mut width) = (from, 1);
     while low + width <= times.len() && times[low + width - 1] <= time {
@@ -98,8 +98,8 @@ pub(super) fn after(times: &[i64], from: usize, time: i64) -> usize {
     low + times[low..high].partition_point(|&stamp| stamp <= time)
 }
 
-/// Hands what a summary has of a window to a function: as a part of the summary or, if the function needs samples, as those that
-/// show the same. Returns how many samples.
+/// Passes a summary's part of a window to a function: as a summary or, if the function needs samples, as equivalent samples.
+/// Returns the number of samples.
 fn hand_summary<F: Fold>(summary: &Summary, window: &Window, state: &mut F) -> usize {
     if F::SUMS {
         if let Some(part) = summary.within(window.after, window.end) {
@@ -275,7 +275,7 @@ struct Kept {
     next: usize,
     times: Vec<i64>,
     values: Vec<f64>,
-    /// Samples of which only these are left, between the others or before them.
+    /// Summaries of samples that are gone, between the others or before them.
     summaries: Vec<Summary>,
 }
 
@@ -496,7 +496,7 @@ impl Evaluator<'_> {
         Ok(sink.finish())
     }
 
-    /// Gives the samples of an argument to a sink, for which summaries may be as good.
+    /// Feeds the samples of an argument to a sink, which may also accept summaries.
     fn feed(
         &self,
         argument: &Node,
@@ -516,9 +516,9 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Says of each metric whose name is not that of a counter that it might be none.
+    /// Warns for each metric whose name does not look like that of a counter.
     fn doubt_counters(&self, grid: &Grid, argument: &Node) {
-        // Prometheus evaluates a subquery before, and then knows its place no more.
+        // Prometheus evaluates a subquery earlier, and then no longer knows its place.
         let at = if matches!(argument.kind, Kind::Subquery(_)) { Position::START } else { argument.at };
         let mut known = "";
         for labels in &grid.labels {

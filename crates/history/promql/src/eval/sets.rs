@@ -6,7 +6,7 @@ use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
 use crate::plan::{Binary, Operator};
 
-/// The cells that have a value where the mask says so.
+/// Copies the cells with a value for which the mask is `wanted`.
 fn masked(cells: &[f64], mask: &[bool], wanted: bool, to: &mut [f64]) -> bool {
     let mut any = false;
     for ((to, &value), &there) in to.iter_mut().zip(cells).zip(mask) {

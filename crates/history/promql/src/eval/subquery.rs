@@ -9,7 +9,7 @@ use crate::source::Sink;
 use crate::steps::Steps;
 
 impl Subquery {
-    /// The instants for ranges from one time to another: multiples of the step, whatever the query's own steps are.
+    /// The instants for ranges from one time to another: multiples of the subquery's step, independent of the query's steps.
     fn steps(&self, after: i64, end: i64) -> Option<Steps> {
         // As Prometheus: a division that rounds towards zero, then the first instant after the bound.
         let mut start = self.step.saturating_mul(after / self.step);

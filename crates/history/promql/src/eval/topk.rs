@@ -18,7 +18,7 @@ struct Best {
 const BEYOND: f64 = 9_223_372_036_854_775_807.0;
 
 impl Best {
-    /// Of two entries, which is better; of equal values the one that came first.
+    /// Which of two entries is better. Of equal values, the earlier one wins.
     fn order(one: &(f64, usize), two: &(f64, usize), highest: bool) -> Ordering {
         compare(one.0, two.0, highest).then(one.1.cmp(&two.1))
     }

@@ -3,7 +3,7 @@
 use super::{Fold, Window};
 use crate::summary::Summary;
 
-/// What of a range counts: its first and last sample, how many, and what resets took away.
+/// The state of a range: its first and last sample, their number, and the sum lost by resets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Growth {
     count: usize,
@@ -11,7 +11,7 @@ struct Growth {
     first: f64,
     last_time: i64,
     last: f64,
-    /// What a counter had before each of its resets.
+    /// The sum of a counter's values before its resets.
     reset: f64,
 }
 
@@ -50,7 +50,7 @@ impl Growth {
         (self.last_time, self.last) = summary.last;
     }
 
-    /// The growth in the whole range, or in one of so many parts of it; `None` without two samples.
+    /// The growth in the whole range, or in each of `parts` equal parts; `None` without two samples.
     fn extrapolated(&self, window: &Window, counter: bool, parts: f64) -> Option<f64> {
         if self.count < 2 {
             return None;

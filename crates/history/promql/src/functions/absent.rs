@@ -1,4 +1,4 @@
-//! What `absent` and `absent_over_time` give: one series where there is none.
+//! The result of `absent` and `absent_over_time`: one series if the argument has none.
 
 use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
@@ -6,7 +6,7 @@ use crate::labels::{LabelSet, METADATA};
 use crate::matcher::Operator;
 use crate::plan::{Kind, Node};
 
-/// The labels of that series: those that a plain selector requires to have one value.
+/// The labels of that series: those for which a plain selector requires one value.
 pub(crate) fn labels(argument: &Node) -> LabelSet {
     let matchers = match &argument.kind {
         _ if argument.wrapped => return LabelSet::default(),

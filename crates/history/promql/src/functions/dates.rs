@@ -32,7 +32,7 @@ impl Part {
 
     /// This part of the date of these seconds since 1970.
     pub(crate) fn of(self, seconds: f64) -> f64 {
-        // What is beyond the whole numbers becomes the nearest of them: dates as far away are meaningless anyway.
+        // A larger number becomes the nearest allowed one: dates that far away are meaningless anyway.
         let moment = Moment::of((seconds as i64).clamp(i64::MIN / 2, i64::MAX / 2));
         (match self {
             Part::Minute => moment.minute,

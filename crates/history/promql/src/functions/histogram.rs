@@ -1,4 +1,4 @@
-//! What the buckets of a classic histogram say about its samples.
+//! Computes facts about samples from the buckets of a classic histogram.
 
 /// A bucket: how many samples were at most this large.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -7,7 +7,7 @@ pub(crate) struct Bucket {
     pub(crate) count: f64,
 }
 
-/// What had to be changed so that no bucket has less than the one below it.
+/// The corrections that make sure that no bucket has less than the one below it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Changed {
     pub(crate) lowest: f64,
@@ -119,8 +119,8 @@ pub(crate) fn fraction(low: f64, high: f64, buckets: &mut Vec<Bucket>) -> f64 {
     (below(high, buckets).min(all) - below(low, buckets).min(all)) / all
 }
 
-/// How many samples are below a bound, taking the samples of a bucket as evenly spread. What has no bounds is not
-/// divided: nothing of the last bucket is below any bound, and all of the first is, if it begins at minus infinity.
+/// How many samples are below a bound, if the samples of each bucket are evenly spread. An unbounded bucket is not divided: nothing
+/// of the last one is below any bound, and all of the first one is, if it begins at minus infinity.
 fn below(bound: f64, buckets: &[Bucket]) -> f64 {
     let mut lower = if buckets[0].upper > 0.0 { 0.0 } else { f64::NEG_INFINITY };
     let mut before = 0.0;

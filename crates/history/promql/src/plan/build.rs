@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::steps::Steps;
 use crate::text::{Position, Positions};
 
-/// What the tree does not say.
+/// Inputs of the plan that are not in the tree.
 pub(crate) struct Build {
     /// The steps of the query, for `@ start()` and `@ end()`.
     pub(crate) whole: Steps,
@@ -37,7 +37,7 @@ pub(super) fn bad(problem: impl std::fmt::Display) -> QueryError {
     QueryError::Bad(format!("parse error: {problem}"))
 }
 
-/// What an expression is, what it gives, and whether it is the same at all steps.
+/// The kind of an expression, the type of its result, and whether it is the same at all steps.
 type Part = (Kind, Gives, bool);
 
 impl Build {

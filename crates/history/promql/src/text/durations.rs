@@ -1,6 +1,6 @@
-//! Durations in a query's text (`1h30m`): how long they are, and those that the parser's crate cannot read or forgets. Where
-//! a number may stand (`x > 5m`, in Prometheus 3), it makes numbers of them; it refuses `0s` there and as an offset, and leaves
-//! parts out that do not fit into 32 bits (`5000000000ms`).
+//! Durations in a query's text (`1h30m`): their lengths, including those that the parser's crate cannot read or drops. Where a
+//! number may stand (`x > 5m`, in Prometheus 3), the crate makes numbers of them. It refuses `0s` there and as an offset, and drops
+//! parts that do not fit into 32 bits (`5000000000ms`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn before<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
     at.checked_sub(1).map_or("", |before| tokens[before].text)
 }
 
-/// What stands before the sign that is before a token.
+/// The text before the sign that is before a token.
 fn before_sign<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
     if matches!(before(tokens, at), "+" | "-") { before(tokens, at - 1) } else { "" }
 }

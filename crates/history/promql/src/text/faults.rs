@@ -1,12 +1,12 @@
-//! Where a text that is no query cannot be continued: the parser does not say. It looks at brackets, at what the parser's own lexer
-//! refuses, at the end, at operands without an operator between them, and at last at the innermost part that is wrong by itself.
+//! Finds the place of an error in an invalid query, since the parser does not report it. It checks the brackets, the parser's own
+//! lexer, the end, operands without an operator in between, and finally the innermost part that is wrong by itself.
 
 use promql_parser::parser::lexer;
 
 use super::positions::Position;
 use super::tokens::{Kind, Token, tokens};
 
-/// What is wrong, and where.
+/// An error and its place.
 pub(super) struct Fault {
     pub at: Position,
     pub problem: String,
@@ -72,8 +72,8 @@ fn range(
     })
 }
 
-/// Where the innermost part begins that has this problem by itself: a call, a group in brackets, or the whole text. If it has one
-/// operator, that one's place, since the problem is between its operands.
+/// The start of the innermost part that has this problem by itself: a call, a group in brackets, or the whole text. If it has one
+/// operator, the place of the operator, since the problem is between its operands.
 fn innermost(text: &str, all: &[Token<'_>], problem: &str, parse: impl Fn(&str) -> Option<String>) -> usize {
     let mut open: Vec<usize> = Vec::new();
     for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Sign) {
@@ -223,7 +223,7 @@ fn end(text: &str, all: &[Token<'_>]) -> Option<(usize, String)> {
 /// An operand or a bracket's end, and another operand after it.
 fn operands(all: &[Token<'_>]) -> Option<(usize, String)> {
     let begins = |token: &Token<'_>| token.kind != Kind::Sign && !is_word(token);
-    // Of each bracket that is open: whether it is the list of labels of an operator, after which an operand comes.
+    // For each open bracket: whether it is the label list of an operator, after which an operand follows.
     let mut open: Vec<bool> = Vec::new();
     let mut ends = false;
     for (at, token) in all.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What a query's text may be before the parser sees it: the parser and everything after it recurse, and it compiles each
-//! regular expression with room for megabytes.
+//! Limits of a query's text before it is parsed: the parser and all later code recurse, and the parser compiles each regular
+//! expression with megabytes of room.
 
 use super::bytes::unquoted;
 use super::durations;
@@ -84,7 +84,7 @@ fn seconds_beyond(tokens: &[Token<'_>], at: usize) -> bool {
     let is_range = at.checked_sub(1).is_some_and(|before| matches!(tokens[before].text, "[" | ":"));
     (is_range || durations::is_offset(tokens, at))
         && tokens[at].text.parse::<f64>().is_ok_and(|number| {
-            // What is no finite number, too.
+            // This also catches numbers that are not finite.
             !(0.0..=DURATION_SECONDS_MAX).contains(&number)
         })
 }

@@ -67,8 +67,7 @@ impl<'a> Positions<'a> {
         Positions { length: text.len(), tokens: tokens(text), next: 0, refused: None }
     }
 
-    /// Notes that the expression that begins here was refused. Of expressions within each other the innermost one counts, which is
-    /// the first.
+    /// Notes that the expression at this place was refused. Of nested expressions the innermost one counts, which comes first.
     pub(crate) fn refuse(&mut self, at: Position) {
         self.refused.get_or_insert(at);
     }

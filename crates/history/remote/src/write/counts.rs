@@ -1,11 +1,11 @@
-//! What a sender has counted.
+//! The counters of a sender.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::Nanos;
 
-/// What a sender has counted since the start, and how far it is.
+/// The counters of a sender since the start, and its progress.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Samples that the receiver has accepted, stale markers included.

@@ -1,5 +1,5 @@
-//! How far each node was sent to a receiver, in a file of its own in the store's folder. It is written as a whole and then
-//! renamed, and locked as long as somebody sends: two senders with one file would send everything twice.
+//! How far each node's samples were sent to a receiver, in its own file in the store's folder. It is written as a whole and then
+//! renamed, and is locked during the sending: two senders with one file would send everything twice.
 //!
 //! ```text
 //! khz-remote-cursor 1

@@ -1,4 +1,4 @@
-//! What a series is called in Prometheus' world, and its values there: as `/metrics` prints them.
+//! The name of a series and its values in Prometheus' form: as `/metrics` prints them.
 
 use khz_model::exposed::{self, Identity};
 use khz_model::{Labels, NodeName, Series};

@@ -1,4 +1,4 @@
-//! A pass over all nodes: what is new of each becomes requests. It reads the store as a query does, so neither the hub nor the
+//! A pass over all nodes: the new samples of each become requests. It reads the store as a query does, so neither the hub nor the
 //! commits wait for it, and it holds one node and one request at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,12 +90,12 @@ pub struct Feed {
 pub struct Pass {
     /// Some node has more that could be sent now.
     pub is_behind: bool,
-    /// What could not be read, and so is missing.
+    /// Parts that could not be read, and so are missing.
     pub problems: Vec<String>,
 }
 
 impl Feed {
-    /// What this receiver has not got yet, out of this store.
+    /// The feed of all rows of this store that the receiver has not got yet.
     pub fn new(reader: &RangeReader, cursors: Cursors, settings: Settings, counts: Arc<Counts>) -> Self {
         let reader = reader.nodes_reader();
         let newest = cursors.nodes.values().copied().max().unwrap_or(cursors.since);
@@ -152,8 +152,8 @@ impl Feed {
         ))
     }
 
-    /// Makes requests of what is new at `now`, and calls `send` with each; it returns false if the feed is to stop. Afterwards
-    /// [`Feed::save`] says that all of them were taken.
+    /// Makes requests from the samples that are new at `now`, and calls `send` with each. `send` returns false to stop the feed.
+    /// Afterwards, [`Feed::save`] notes that all of them were accepted.
     pub fn pass(&mut self, now: Nanos, send: &mut dyn FnMut(&Request) -> bool) -> Pass {
         let until = last_begin(now.0.saturating_sub(SETTLE), self.settings.batch);
         self.note_standstill(now.0);
@@ -269,7 +269,7 @@ impl Feed {
         nodes
     }
 
-    /// Forgets nodes of which the store has no rows any more, and the oldest ones where there are too many.
+    /// Forgets nodes without any row left in the store, and the oldest ones if there are too many.
     fn forget(&mut self, begin: Option<Nanos>) {
         let begin = begin.map_or(0, |begin| begin.0);
         let logged = self.reader.nodes();

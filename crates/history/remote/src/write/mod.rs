@@ -1,4 +1,4 @@
-//! Remote write: what a receiver is to have of a store's rows, as requests, and how they are sent.
+//! Remote write: turns the wanted rows of a store into requests for a receiver, and sends them.
 //!
 //! - [`Feed`] reads the store node by node, and makes requests of what is new.
 //! - `node.rs` knows how far a node was sent, and which of its series a receiver believes to be alive.

@@ -18,7 +18,7 @@ use super::seconds::{self, Chosen};
 /// A marker that ends series comes this long after the last sample, in ms: before any second that may still be sent.
 const AFTER_LAST_MS: i64 = 1;
 
-/// What is known about a node.
+/// The known state of a node.
 #[derive(Debug, Default)]
 pub(crate) struct NodeState {
     /// Rows from this time on are not sent yet.
@@ -65,7 +65,7 @@ type Samples = (Option<Labels>, Vec<(i64, f64)>);
 /// The metrics whose readings describe others: by name and instance, the labels at each moment.
 type Descriptions = HashMap<(String, Option<Instance>), Vec<Option<Labels>>>;
 
-/// What all nodes share while requests are built.
+/// The shared state of all nodes while requests are built.
 pub(crate) struct Writing<'a> {
     pub settings: &'a Settings,
     pub request: &'a mut Request,

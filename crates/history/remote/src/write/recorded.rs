@@ -1,5 +1,5 @@
-//! What a group of rules has recorded, on its way to a receiver: every sample with its own name, labels and time, and the end of each
-//! series. Nothing of it comes late, so a group needs no more than a place in time and the series that are alive.
+//! The records of a group of rules for a receiver: every sample with its own name, labels and time, and the end of each series.
+//! They never come late, so a group needs only a position in time and its live series.
 
 use std::collections::HashSet;
 

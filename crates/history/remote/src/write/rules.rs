@@ -40,13 +40,13 @@ impl Action {
 pub struct Rule {
     /// Labels whose values are joined.
     pub source_labels: Vec<String>,
-    /// What is between two values.
+    /// The text between two values.
     pub separator: String,
     /// What must fit.
     pub regex: String,
     /// The label that is set.
     pub target_label: String,
-    /// What it is set to; `$1` is what the first group of the expression found.
+    /// The new value; `$1` stands for the match of the expression's first group.
     pub replacement: String,
     /// What is done.
     pub action: Action,

@@ -1,5 +1,5 @@
-//! Sends what a feed gives, request by request, to one receiver, while the next request is made. What the receiver refuses is
-//! counted and dropped; what it does not take now is sent again, later and later, up to once in some thirty seconds.
+//! Sends the requests of a feed to one receiver, while the next request is made. Refused samples are counted and dropped. If the
+//! receiver does not accept a request now, it is retried at growing intervals, up to about thirty seconds.
 
 use std::io;
 use std::sync::Arc;
@@ -22,24 +22,25 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The pause between two looks for new rows.
 const IDLE: Duration = Duration::from_secs(1);
-/// Requests that are sent at a time, over a connection each. A receiver computes on one while the other is on its way. Packed
-/// requests in memory are one more: the next is made meanwhile.
+/// The number of requests in flight, each over its own connection. The receiver can process one while the other is on its way. One
+/// more packed request is in memory, since the next one is made meanwhile.
 pub const REQUESTS_AT_ONCE: usize = 2;
 /// A receiver that finds requests too large gets none with fewer samples than this, unless single ones must be halved.
 const SAMPLES_LEAST: usize = 100;
 
-/// This many requests in a row may be too large: from the largest request down to one series, more than once. A receiver that has
-/// then taken nothing has a wrong setting, and is asked later and later; nothing is lost meanwhile.
+/// The most requests in a row that may be too large: enough to go from the largest request to a single series more than once. If
+/// the receiver has accepted nothing by then, it has a wrong setting, and is retried at growing intervals. Nothing is lost
+/// meanwhile.
 const TOO_LARGE_MAX: usize = 32;
 
-/// What a receiver says to a request.
+/// A receiver's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It has the samples.
     Taken,
     /// It will never take them: sending them again does not help.
     Refused(String),
-    /// It does not take so many at a time.
+    /// The receiver accepts fewer samples at once.
     TooLarge(String),
     /// It does not take them now; it may have said for how long.
     Later(String, Option<Duration>),
@@ -51,7 +52,7 @@ pub trait Receiver {
     fn send(&mut self, packed: &[u8]) -> Answer;
 }
 
-/// What a problem is about. Problems with one topic are told rarely, and do not hide those with another.
+/// The topic of a problem. Problems with the same topic are logged rarely, and do not hide those with another topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// Samples wait.
@@ -99,7 +100,7 @@ impl<R: Receiver + Send, W: World + Sync> Sender<R, W> {
         Sender { feed, connections, world, counts, is_over }
     }
 
-    /// Runs until the end. What was not acknowledged then is sent after the next start.
+    /// Runs until the end. Samples that were not acknowledged by then are sent after the next start.
     pub fn run(self) {
         let Sender { mut feed, connections, world, counts, is_over } = self;
         let (samples_max, too_large) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
@@ -151,7 +152,7 @@ struct Courier {
     free: Vec<Parcel>,
 }
 
-/// What a thread has done: its number, the parcel, and whether it goes on.
+/// The result of a thread: its number, the parcel, and whether it goes on.
 type Done = (usize, Parcel, bool);
 
 impl Courier {

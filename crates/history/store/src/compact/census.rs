@@ -1,5 +1,5 @@
-//! How many rows each column file of rows has, so that those of a file which somebody else removes can be counted as lost. It
-//! removes nothing, and keeps nothing on the disk.
+//! Counts the rows of each column file of rows, so that the rows of a file that somebody removes can be counted as lost. It removes
+//! nothing, and keeps nothing on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +24,9 @@ enum Rows {
 }
 
 impl Census {
-    /// Looks at the files that there are now, and counts the rows of some that are new, the newest first. Returns how many rows
-    /// had the files that are gone although compaction has not removed them. Of a file whose rows were never counted it takes as
-    /// many as the others have in as many bytes.
+    /// Checks the current files, and counts the rows of some new ones, the newest first. Returns the number of rows in files that
+    /// are gone although compaction has not removed them. For a file without a count, it assumes the other files' average number of
+    /// rows per byte.
     pub fn look(&mut self, shelf: &Shelf, disk: &Disk) -> u64 {
         let (listing, removed) = (shelf.listing(), disk.take_removed());
         let here: BTreeMap<Piece, Option<Rows>> = listing
@@ -36,7 +36,7 @@ impl Census {
             .collect();
         let before = std::mem::replace(&mut self.known, here);
         let path = |piece: &Piece| shelf.tier_folder(Tier::Raw).join(piece.name());
-        // Who puts another file into its place has perhaps only copied it.
+        // Somebody who replaces a file has perhaps only copied it.
         let names: BTreeSet<_> = self.known.keys().map(|piece| (piece.unit, piece.number)).collect();
         let is_lost =
             |piece: &Piece| !names.contains(&(piece.unit, piece.number)) && !removed.contains(&path(piece));

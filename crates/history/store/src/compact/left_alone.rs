@@ -1,4 +1,4 @@
-//! What a step has failed with, and is left alone, so that the steps of everything else go on.
+//! Inputs with which a step has failed. They are left alone, so that all other steps go on.
 
 use std::collections::HashMap;
 use std::hash::Hash;

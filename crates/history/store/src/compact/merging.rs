@@ -1,4 +1,4 @@
-//! Merging the pieces of a unit, and rolling up an hour while its pieces are merged. What is damaged is set aside; its whole
+//! Merging the pieces of a unit, and rolling up an hour while its pieces are merged. Damaged pieces are set aside. Their intact
 //! parts are in the new file.
 
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::shelf::{Tier, Unit};
 /// The pieces of a unit, opened.
 struct Opened {
     files: Vec<ColumnFile>,
-    /// What cannot be opened at all.
+    /// Pieces that cannot be opened at all.
     damage: Vec<StoreError>,
 }
 

@@ -10,7 +10,7 @@ use crate::keep::{self, Going};
 use crate::shelf::listing::Piece;
 use crate::shelf::{Tier, Unit};
 
-/// What was removed of the column files.
+/// The column files that were removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removed {
     /// A unit.
@@ -66,8 +66,8 @@ impl Compactor {
     /// Removes a unit.
     pub(super) fn remove_unit(&mut self, unit: Unit, tick: &mut Tick) -> Result<(), StoreError> {
         if unit.tier == Tier::Raw && self.begin < unit.end {
-            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. If the
-            // disk is too full for this file, the next step writes it.
+            // Late rows must not make a new piece of that hour, since its roll-up would replace the complete one. If the disk is
+            // too full for this file, the next step writes it.
             self.begin = unit.end;
             self.unwritten = Tier::Raw.unit(unit.end);
             let _ = self.write_begin();

@@ -1,5 +1,5 @@
-//! Which pieces of a roll-up are merged: those that follow each other and are small enough together. So a unit that is large
-//! beside the store's size stays in several pieces, the oldest of which can go alone.
+//! Selects the pieces of a roll-up to merge: consecutive ones that are small enough together. So a unit that is large compared with
+//! the store stays in several pieces, and the oldest can be removed alone.
 
 use crate::limits::{FILES_MERGED, PIECES_MAX};
 use crate::shelf::listing::Piece;
@@ -17,7 +17,7 @@ pub(super) fn next(pieces: &[Piece], most: u64, is_over: bool) -> Option<&[Piece
     None
 }
 
-/// The pieces in their order, as many together as fit into `most` bytes; larger ones are alone.
+/// The pieces in their order, grouped so that each group fits into `most` bytes. Larger pieces stay alone.
 fn runs(pieces: &[Piece], most: u64) -> impl Iterator<Item = &[Piece]> {
     let mut bytes = 0u64;
     pieces.chunk_by(move |one, next| {

@@ -1,6 +1,6 @@
-//! A bundle: the blocks of many nodes of one schema, turned into columns, so that one series of all of them is read at once. It
-//! stands beside a segment of the log, and is made of its blocks: a reader that cannot read it reads the blocks. docs/store.md describes
-//! its bytes.
+//! A bundle: the blocks of many nodes with one schema, turned into columns, so that one read gets a series of all of them. It
+//! stands beside a segment of the log, and is made of its blocks: a reader that cannot read it reads the blocks. docs/store.md
+//! describes its bytes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -111,7 +111,7 @@ impl Bundle {
     }
 }
 
-/// A bundle that was found in a file: what it has of which blocks, and where it ends.
+/// A bundle that was found in a file: the blocks that it holds, and its end.
 pub(crate) struct FoundBundle {
     pub bundle: Bundle,
     pub blocks: Vec<Bundled>,
@@ -194,7 +194,7 @@ pub(crate) fn put_directory(nodes: usize, blocks: &[Bundled], sheets: &[Part]) -
     out
 }
 
-/// How many nodes a bundle has, its blocks, and its sheets, of which the first begins at `begin`.
+/// The number of nodes of a bundle, its blocks, and its sheets; the first sheet begins at `begin`.
 fn take_directory(mut bytes: Bytes<'_>, begin: u64) -> Read<(usize, Vec<Bundled>, Vec<Part>)> {
     let nodes = bytes.count(BUNDLE_BLOCKS)?;
     let count = bytes.count(BUNDLE_BLOCKS)?;

@@ -73,7 +73,7 @@ impl Bundler {
                 break;
             }
             looked += 1;
-            // What is damaged is named by those who want to know its rows.
+            // Damaged blocks are reported to the readers of their rows.
             if !entry.read().is_ok_and(|block| self.bundling.add(entry.at, &block)) {
                 left.push(entry);
             }

@@ -80,7 +80,7 @@ pub(crate) fn find(folder: &Path, segments: &[u64], index: &mut Index) {
     }
 }
 
-/// What is damaged in the bundles of a folder. One that was cut off is no damage: it is made again.
+/// The damage in the bundles of a folder. A truncated bundle is no damage, since it is made again.
 pub(crate) fn check(folder: &Path) -> Vec<StoreError> {
     numbers(folder).into_iter().flat_map(|segment| check_file(path(folder, segment))).collect()
 }
@@ -104,7 +104,7 @@ fn check_file(path: PathBuf) -> Vec<StoreError> {
 }
 
 impl Bundles {
-    /// Finds the bundles of these segments. What belongs to no segment, or was cut off, is removed.
+    /// Finds the bundles of these segments. Bundles without a segment and truncated bundles are removed.
     pub fn open(folder: &Path, segments: &[u64], index: &mut Index) -> Self {
         let mut files = BTreeMap::new();
         for segment in numbers(folder) {
@@ -157,7 +157,7 @@ impl Bundles {
                 Ok((Arc::new(bundle), blocks))
             }
             other => {
-                // What is left of it is written over.
+                // Its remaining bytes are overwritten.
                 let _ = file.file.set_len(at);
                 let of_disk = || file.failed("read", std::io::ErrorKind::InvalidData.into());
                 Err(other.err().unwrap_or_else(of_disk))

@@ -26,12 +26,12 @@ pub(crate) struct Bundling {
 struct Rows {
     count: usize,
     slots: Vec<Slot>,
-    /// For each slot, what each row but the first has more than the one before.
+    /// For each slot, the difference of each row but the first from the previous row.
     differences: Vec<u64>,
     times: Vec<u64>,
 }
 
-/// What the rows so far have of a slot.
+/// The content of a slot in the rows so far.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     first: u64,
@@ -137,7 +137,7 @@ impl Rows {
             let slot = |slot: usize| {
                 let there = states.get(slot).zip(values.get(slot));
                 let (state, first) = there.map_or((LABELS_STATE, 0), |(state, value)| (*state, *value));
-                // Labels are texts. What the block does not have at all is rare.
+                // Labels are texts. Slots that the block lacks are rare.
                 let is_mixed = state == LABELS_STATE;
                 Slot { first, last: first, state, is_mixed, has_changed: false }
             };

@@ -14,7 +14,7 @@ use crate::log::{LoggedBlock, LoggedLane, OpenBlocks, SchemaHash};
 #[derive(Clone, Debug)]
 pub struct Intake(pub(crate) Arc<Shared>);
 
-/// What hub, commits and readers share.
+/// The shared state of hub, commits and readers.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub state: Mutex<State>,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub counts: Arc<LogCounts>,
 }
 
-/// What the log has counted since the start.
+/// The log's counters since the start.
 #[derive(Debug, Default)]
 pub struct LogCounts {
     /// Rows that are safe on the disk.
@@ -50,11 +50,11 @@ impl LogCounts {
     }
 }
 
-/// What waits, and the numbers of lanes and schemas.
+/// The waiting blocks, and the numbers of lanes and schemas.
 #[derive(Default)]
 pub(crate) struct State {
     pub batch: Batch,
-    /// What is being written; a block is here until the index has it.
+    /// The blocks that are being written. A block stays here until the index has it.
     pub writing: Arc<Batch>,
     lanes: HashMap<(NodeName, u64), Arc<LoggedLane>>,
     by_number: HashMap<u32, Arc<LoggedLane>>,
@@ -101,7 +101,7 @@ impl Intake {
         self.0.state().lane(node, epoch)
     }
 
-    /// The first row after those of a lane that are in the log; `None`: it has none of them.
+    /// The row after the last one of a lane in the log; `None`: the log has none of its rows.
     pub fn end_of(&self, node: &NodeName, epoch: u64) -> Option<u64> {
         let lane = self.0.state().lanes.get(&(node.clone(), epoch)).cloned()?;
         lane.stored().last().map(|&(_, end)| end)
@@ -113,7 +113,8 @@ impl Intake {
         lane.map_or_else(Vec::new, |lane| lane.stored())
     }
 
-    /// From now on each commit asks this for what has come of open blocks. It is not kept alive. The first call counts.
+    /// From now on, each commit asks this source for new bytes of open blocks. This does not keep the source alive. Only the first
+    /// call counts.
     pub fn ask<O: OpenBlocks + 'static>(&self, open: &Arc<O>) {
         let open: Weak<O> = Arc::downgrade(open);
         let _ = self.0.open.set(open);
@@ -161,7 +162,7 @@ impl Intake {
         self.0.came.notify_all();
     }
 
-    /// What the log has counted.
+    /// The log's counters.
     pub fn counts(&self) -> &Arc<LogCounts> {
         &self.0.counts
     }
@@ -182,7 +183,7 @@ impl State {
         lane
     }
 
-    /// Forgets the lanes that nobody holds but this list: the hub and the index do not have them, and nothing of them waits.
+    /// Forgets the lanes that only this list holds: the hub and the index do not have them, and no data of them waits.
     fn forget_lanes(&mut self) {
         self.by_number.clear();
         self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1);

@@ -1,5 +1,4 @@
-//! Which rows of a node the log has, without reading them: for a reader that follows the log, and must know which rows are
-//! missing so far.
+//! Finds which rows of a node the log has, without reading them, for a reader that follows the log and must know the missing rows.
 
 use std::sync::{Arc, PoisonError};
 

@@ -1,5 +1,5 @@
-//! A lane in the log, a node's base lane or that of a channel which is kept: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
-//! commit marks what it has written.
+//! A lane in the log (a node's base lane, or that of a kept channel): which of its rows are safe, and which of its blocks is open.
+//! The hub holds one for each lane. The commit marks the rows that it has written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub struct LoggedLane {
     safe: Mutex<Safe>,
     /// Rows are gone from the disk, and nobody has asked for that since.
     has_lost: AtomicBool,
-    /// Rows of a channel have come. The log's lanes have no names: what came of them tells it.
+    /// Rows of a channel have come. The log's lanes have no names, so their rows tell it.
     is_of_channel: AtomicBool,
 }
 
@@ -33,7 +33,7 @@ struct Safe {
     open: Option<Journalled>,
     /// The records that have pieces of it.
     records: Ranges,
-    /// What a commit has taken: the first row of the block, and how many of its bytes. It is not on the disk yet.
+    /// What a commit has taken: the first row of the block, and the number of bytes. It is not on the disk yet.
     taken: Option<(u64, usize)>,
     /// The schema of the open block, and its number.
     schema: Option<(u32, KnownSchema)>,
@@ -83,8 +83,8 @@ impl LoggedLane {
         }
     }
 
-    /// Ranges of rows that are safe on the disk, in order: the first row of each, and the one after its last. Of very many
-    /// ranges the oldest are forgotten.
+    /// Ranges of rows that are safe on the disk, in order: the first row of each, and the row after its last one. If there are too
+    /// many ranges, the oldest are forgotten.
     pub fn stored(&self) -> Vec<(u64, u64)> {
         self.safe().stored.clone()
     }
@@ -161,8 +161,8 @@ impl LoggedLane {
         (safe.add(first_row, end), left)
     }
 
-    /// A block is in the log. What was there of it before is not needed any more. Returns how many rows were not there before,
-    /// and the block that was open if it is another one, or has more rows.
+    /// Notes that a complete block is in the log. Its earlier parts are not needed any more. Returns how many rows are new, and the
+    /// open block if it is another one or has more rows.
     pub(crate) fn logged(&self, first_row: u64, end: u64, records: &mut Records) -> (u64, Option<Left>) {
         let mut safe = self.safe();
         let mut left = None;
@@ -181,7 +181,7 @@ impl LoggedLane {
         read(&self.safe().records)
     }
 
-    /// What there was of the open block is in this segment now.
+    /// The bytes of the open block have moved to this segment.
     pub(crate) fn moved(&self, first_row: u64, bytes: usize, segment: u64) {
         if let Some(open) = self.safe().open.as_mut().filter(|open| open.first_row == first_row) {
             open.idle = if open.moved == bytes { open.idle + 1 } else { 0 };
@@ -195,7 +195,7 @@ impl LoggedLane {
         self.has_lost.store(true, Ordering::Release);
     }
 
-    /// Of the rows that were called safe, only these are.
+    /// Keeps only these of the rows that were called safe.
     pub(crate) fn keep(&self, ranges: &[(u64, u64)]) {
         let mut safe = self.safe();
         safe.stored.clear();
@@ -204,8 +204,8 @@ impl LoggedLane {
         }
     }
 
-    /// True if rows that were safe are gone from the disk since this was asked last: somebody has removed a file. Who still has
-    /// them hands them over again.
+    /// True if safe rows have vanished from the disk since the last call, because somebody has removed a file. Holders of such rows
+    /// pass them on again.
     pub fn take_lost(&self) -> bool {
         // As a rule nothing is lost.
         self.has_lost.load(Ordering::Relaxed) && self.has_lost.swap(false, Ordering::AcqRel)
@@ -221,7 +221,7 @@ impl LoggedLane {
         safe.forget_open()
     }
 
-    /// What the log had of the open block cannot be continued. Returns that block.
+    /// The open block's bytes in the log cannot be continued. Returns that block.
     pub(crate) fn forget_open(&self) -> Option<Left> {
         self.safe().forget_open()
     }

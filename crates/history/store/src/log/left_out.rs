@@ -1,5 +1,5 @@
-//! What a segment has after its last whole commit, and so is not read: a commit that was not finished, or commits that stand
-//! elsewhere than they were written, because bytes were inserted or removed before them. It reads none of their rows.
+//! The bytes of a segment after its last valid commit, which are not read: an unfinished commit, or commits at wrong places because
+//! bytes were inserted or removed before them. It reads none of their rows.
 
 use crate::StoreError;
 use crate::log::record::{COMMIT_BYTES, COMMIT_MAGIC, HEAD_BYTES, Head, Kind, is_commit_at};

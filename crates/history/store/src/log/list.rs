@@ -1,5 +1,5 @@
-//! Lists, as bytes: what the commits of a segment wrote, and where, so that a start need not look at each record. docs/store.md
-//! describes them.
+//! Lists, as bytes: the records that the commits of a segment wrote, and their places, so that a start need not read each record.
+//! docs/store.md describes them.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(crate) enum Listed {
     Block(ListedBlock),
 }
 
-/// What a list says about a block.
+/// A list's entry for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListedBlock {
     pub lane: u32,
@@ -158,7 +158,7 @@ impl List {
         Ok(List { begin, since, needed, body, entries })
     }
 
-    /// What it lists, in the order in which it was written.
+    /// Its entries, in the order in which they were written.
     pub fn entries(&self) -> impl Iterator<Item = Listed> {
         let mut bytes = Bytes(&self.body[self.entries..self.body.len() - LENGTH_BYTES]);
         // They were read once before.
@@ -166,12 +166,12 @@ impl List {
     }
 }
 
-/// What the commits of a segment have written, for the lists of later ones. The list of commit n goes back as many commits as the
-/// highest power of two has that divides n: few lists lead from any commit to the begin of the segment, and each
+/// The records that the commits of a segment have written, for the lists of later commits. The list of commit n covers as many
+/// commits as the highest power of two that divides n. So few lists lead from any commit to the start of the segment, and each
 /// record is in few lists.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    /// What was written, those records included whose commit has not ended.
+    /// The records so far, including those of a commit that has not ended.
     entries: Vec<u8>,
     /// Where each commit ends, in the segment and in `entries`. First the segment's begin.
     commits: Vec<(u64, usize)>,

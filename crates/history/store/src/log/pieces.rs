@@ -1,6 +1,5 @@
-//! Which records of rows have bytes of blocks that the log does not have as a whole: those that a start reads, and those that
-//! are read when such bytes are written again. What a lane's open block has is with the lane; here are the records, and blocks
-//! of which nothing more comes.
+//! Which records hold bytes of blocks that the log does not have complete. A start reads them, and so does a later copy of these
+//! bytes. The lane keeps track of its open block. This module keeps the records, and the blocks that will get no more bytes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +7,7 @@ use crate::log::LoggedLane;
 use crate::log::list::RecordPlace;
 use crate::log::record::Piece;
 
-/// Blocks that the log has in pieces only, of those that have come since it was opened: what was there before is in blocks.
+/// Blocks that the log has only in pieces, among those that came since it was opened. The older ones were turned into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     records: Records,
@@ -68,7 +67,7 @@ impl Pieces {
         rows
     }
 
-    /// The log has a block. What came of it before is not needed any more. Returns how many rows were not safe before.
+    /// The log has a block. Its earlier parts are not needed any more. Returns how many rows were not safe before.
     pub fn block(&mut self, lane: &LoggedLane, first_row: u64, end: u64) -> u64 {
         let (rows, left) = lane.logged(first_row, end, &mut self.records);
         self.leave(lane, left);
@@ -93,7 +92,8 @@ impl Pieces {
         }
     }
 
-    /// Blocks of which nothing more comes, with pieces in a segment: the number of the lane, the first row, and the one after the last.
+    /// Blocks with pieces in a segment that will get no more bytes: the number of the lane, the first row, and the row after the
+    /// last one.
     pub fn left_in(&self, segment: u64) -> Vec<(u32, u64, u64)> {
         let is_in = |left: &&Left| self.records.of(&left.records).any(|place| place.0 == segment);
         let left = self.left.iter().filter(|(_, left)| is_in(left));

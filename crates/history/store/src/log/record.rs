@@ -32,13 +32,13 @@ pub(crate) enum Kind {
     Lane = 1,
     /// A schema.
     Schema = 2,
-    /// What came of open blocks since the last commit.
+    /// New bytes of open blocks since the last commit.
     Rows = 3,
     /// A block.
     Block = 4,
     /// The end of what was synced together.
     Commit = 5,
-    /// What some commits wrote, and where. It stands before the last one of them.
+    /// What some commits wrote, and where. It stands before the last of them.
     List = 6,
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn take_schema(mut bytes: Bytes<'_>) -> Read<(u32, SchemaHash, &[u8])
     Ok((number, hash, bytes.0))
 }
 
-/// What a segment says about a block before its bytes.
+/// The data of a segment about a block, before its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockMeta {
     pub lane: u32,

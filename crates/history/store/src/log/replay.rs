@@ -47,18 +47,18 @@ pub(crate) struct Known {
     pub end: u64,
     /// Its records, if they were read one by one.
     pub records: Vec<Found>,
-    /// What it has after that end.
+    /// The bytes after that end.
     pub left_out: Option<LeftOut>,
 }
 
-/// What came of a block, as far as the log has been read.
+/// The bytes of a block, as far as the log has been read.
 #[derive(Default)]
 struct OpenBlock {
     bytes: Vec<u8>,
     /// The number after the last whole row.
     end: u64,
     shift: i64,
-    /// What its slots mean, and the hash of that schema.
+    /// The columns of its slots, and the hash of their schema.
     schema: Option<(SchemaHash, Arc<dyn Columns>)>,
 }
 
@@ -79,7 +79,7 @@ impl OpenBlock {
     }
 }
 
-/// Reads all segments of a folder. What came of open blocks waits afterwards, as blocks.
+/// Reads all segments of a folder. Afterwards, the bytes of open blocks wait as blocks.
 pub(crate) fn read(
     folder: &Path,
     way: Way,
@@ -123,7 +123,7 @@ pub(crate) fn read(
     Ok(replayed)
 }
 
-/// What is known of a segment before its records are read.
+/// The known content of a segment before its records are read.
 enum What {
     Lists(Tail),
     Records(Contents),
@@ -154,7 +154,7 @@ struct Needed {
 }
 
 impl Needed {
-    /// The last list says it: what ended before has not begun again since.
+    /// The last list decides: a block that ended before has not begun again since.
     fn of(read: &[(Arc<SegmentFile>, What)]) -> Self {
         let last = read.iter().rev().find_map(|(segment, what)| match what {
             What::Lists(tail) => Some((segment.number, tail.lists.last()?)),
@@ -171,7 +171,7 @@ impl Needed {
     }
 }
 
-/// What came of an open block.
+/// The bytes of an open block.
 pub(crate) struct OpenBytes {
     pub lane: Arc<LoggedLane>,
     pub piece: Piece,
@@ -180,7 +180,8 @@ pub(crate) struct OpenBytes {
     pub schema: Arc<dyn Columns>,
 }
 
-/// What the log has of the open blocks of some lanes, each with its first row. These records of this process have it.
+/// The log's bytes of the open blocks of some lanes, each with its first row. `records`: the records of this process that hold
+/// them.
 pub(crate) fn open_bytes(
     records: &BTreeMap<RecordPlace, Arc<SegmentFile>>,
     wanted: &HashMap<u32, (Arc<LoggedLane>, u64)>,
@@ -231,7 +232,7 @@ struct Reader<'a> {
     pool: &'a mut MetricPool,
     needed: &'a Needed,
     damage: &'a mut Vec<StoreError>,
-    /// What the numbers of this file mean, and the blocks of each lane.
+    /// The meaning of this file's numbers, and the blocks of each lane.
     lanes: HashMap<u32, (Arc<LoggedLane>, Vec<Entry>)>,
     schemas: HashMap<u32, (SchemaHash, Arc<dyn Columns>)>,
     /// Where the first record is whose lane or schema is not known, and how many bytes there are of such records.
@@ -260,7 +261,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a list says of a record.
+    /// Handles a list's entry for a record.
     fn listed(&mut self, listed: Listed, open: &mut Open) {
         let done = match listed {
             Listed::Lane(lane) => {

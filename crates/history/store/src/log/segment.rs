@@ -1,4 +1,4 @@
-//! One file of the log: its bytes and its records. It knows what a record is, not what rows mean.
+//! One file of the log: its bytes and its records. It knows the format of a record, but not the meaning of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, IoSlice};
@@ -28,7 +28,7 @@ pub(crate) struct SegmentFile {
     file: File,
 }
 
-/// The segments in a folder, oldest first. What cannot be opened is reported.
+/// The segments in a folder, oldest first. Files that cannot be opened are reported.
 pub(crate) fn all(folder: &Path, damage: &mut Vec<StoreError>) -> Result<Vec<Arc<SegmentFile>>, StoreError> {
     let mut all = Vec::new();
     for number in numbers(folder)? {
@@ -211,7 +211,7 @@ impl SegmentFile {
         self.bytes(found.at + HEAD_BYTES as u64, length.min(found.head.length))
     }
 
-    /// What stands before the block in the body of its record, and the block's header.
+    /// The bytes before the block in the body of its record, and the block's header.
     pub fn block_front(&self, found: &Found) -> Result<Vec<u8>, StoreError> {
         self.front(found, BLOCK_META_BYTES + khz_block::HEADER_BYTES)
     }

@@ -1,5 +1,5 @@
 //! A sheet: the times of all blocks of a bundle, or one slot of all of them: for each block a line of bytes with one number for
-//! each of its rows. docs/store.md describes the bytes. What a line cannot say is read from the block.
+//! each of its rows. docs/store.md describes the bytes. Values that a line cannot express are read from the block.
 
 use khz_block::varint;
 use khz_model::reading::LABELS_STATE;
@@ -26,7 +26,7 @@ pub(crate) struct SheetWriter {
 }
 
 impl SheetWriter {
-    /// Appends a number for each row: the first one, and what each later one has more than the one before.
+    /// Appends a number for each row: the first one, and the differences to the previous one for the later rows.
     pub fn numbers(&mut self, first: u64, differences: &[u64]) {
         let signed = || differences.iter().map(|difference| difference.cast_signed());
         let (least, most) =
@@ -104,7 +104,7 @@ pub(crate) struct Sheet {
     places: Vec<u32>,
 }
 
-/// What the rows of a block have of a slot.
+/// The values of a slot in the rows of a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Each has a number.
@@ -166,7 +166,7 @@ impl Sheet {
         line.map(Bytes).ok_or("a sheet does not have this block")
     }
 
-    /// What the rows of a block have.
+    /// The values in the rows of a block.
     pub fn line(&self, block: usize, rows: usize) -> Read<Line> {
         let mut bytes = self.bytes_of(block)?;
         let line = match bytes.byte()? {

@@ -11,7 +11,7 @@ const SEARCHED_BYTES: usize = 1 << 20;
 /// How many bytes are read for a commit and its list. Longer lists are read a second time.
 const LIST_READ_BYTES: usize = 16 << 10;
 
-/// What the lists of a segment say.
+/// The content of a segment's lists.
 #[derive(Debug)]
 pub(crate) struct Tail {
     /// Oldest first. Each goes on where the one before ends.
@@ -28,7 +28,7 @@ struct Commit {
 }
 
 impl Tail {
-    /// The lists of a segment; `None`: it has none. A damaged one is an error; then what is whole can be found record by record.
+    /// The lists of a segment; `None`: it has none. A damaged list is an error. The intact records can then be found one by one.
     pub fn of(segment: &SegmentFile) -> Result<Option<Self>, StoreError> {
         let length = segment.length()?;
         let first = SEGMENT_HEADER.len() as u64;

@@ -1,4 +1,4 @@
-//! What a commit has taken of blocks that have not ended: their bytes, one after the other, and whose they are.
+//! The bytes that a commit has taken from open blocks, one after the other, and their lanes.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Taken {
             (number, KnownSchema { hash, columns })
         });
         let first_row = open.header.first_row;
-        // What does not continue what the log has is of no use to a restart.
+        // Bytes that do not continue those in the log are useless for a restart.
         if let Some(schema) = lane.take(first_row, open.offset, open.bytes.len(), begins) {
             let piece = Piece {
                 lane: lane.number,

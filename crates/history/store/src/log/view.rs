@@ -74,7 +74,7 @@ impl LogView {
             damage.extend(records.iter().filter_map(|found| segment.body(found).err()));
             damage.extend(left_out.map(|left| left.told(&segment)));
         }
-        // What cannot be understood is damaged even where each byte is as it was written.
+        // Records that cannot be understood are damaged, even if each byte is as it was written.
         let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();
         damage.extend(understood.into_iter().filter(|one| !known.contains(&one.to_string())));
         damage.extend(bundles::check(folder));
@@ -112,8 +112,8 @@ impl LogView {
         lists
     }
 
-    /// The blocks of a node that have rows from `from` on and before `to`: older epochs first, and of an epoch lower rows
-    /// first. A block of which there are several versions comes once, the longest.
+    /// The blocks of a node with rows from `from` on and before `to`: older epochs first, and within an epoch lower rows first. If
+    /// a block has several versions, only the longest one comes.
     pub fn blocks(
         &self,
         node: &NodeName,
@@ -129,7 +129,7 @@ impl LogView {
         self.sources(node, segment, from, to).into_iter().filter_map(&mut read).collect()
     }
 
-    /// The same blocks, of which those in segments are not read yet.
+    /// The same blocks. Those in segments are not read yet.
     pub(crate) fn sources(
         &self,
         node: &NodeName,

@@ -1,4 +1,4 @@
-//! A segment, read record by record from its begin: what is whole in it, what is damaged, and where it was cut off.
+//! Reads a segment record by record from its start: finds the intact records, the damage, and the place where it was cut off.
 
 use crate::StoreError;
 use crate::log::record::{
@@ -17,7 +17,7 @@ pub(crate) struct Contents {
     pub records: Vec<Found>,
     /// Where the last whole commit ends.
     pub end: u64,
-    /// What is damaged before the end.
+    /// The damage before the end.
     pub damage: Vec<StoreError>,
 }
 
@@ -104,7 +104,7 @@ impl Walk<'_> {
         if next.is_some_and(|end| end < self.length) {
             let bytes = self.at - from;
             contents.damage.push(self.segment.damaged(from, bytes, "it is no record of a log"));
-            // What stands before the damage was synced too.
+            // The records before the damage were also synced.
             contents.records.append(&mut self.commit);
             contents.end = self.at;
         }

@@ -29,10 +29,10 @@ use crate::log::{Bundler, Intake, LogView, LoggedLane};
 
 /// Bytes that are gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
-/// Rows of an open block of which nothing more comes are written again with as many segments as a day has: the slowest lane
-/// has a row a day.
+/// How many times the rows of an idle open block are written again: as many as a day has segments, since the slowest lane has a
+/// row a day.
 const IDLE_MOVES_MAX: u32 = 144;
-/// Holders of a lane of which neither the hub nor the index has anything: the intake's two lists, and the copy that is looked through.
+/// The number of holders of a lane that neither the hub nor the index uses: the intake's two lists, and the copy for this check.
 const HOLDERS_OF_UNUSED: usize = 3;
 
 /// The log of a hub: the only writer of its folder.
@@ -46,7 +46,7 @@ pub struct Log {
     sealed: BTreeMap<u64, (Arc<SegmentFile>, u64)>,
     /// Where the log has pieces of blocks that have not ended.
     pieces: Pieces,
-    /// What a commit takes of open blocks; kept to use its memory again.
+    /// The bytes that a commit takes from open blocks; kept to reuse its memory.
     taken: Taken,
     /// The segment that is written; `None`: the last one failed, and the next commit begins another.
     open: Option<OpenSegment>,
@@ -67,7 +67,7 @@ struct OpenSegment {
     lists: Lists,
 }
 
-/// What a commit has written.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
     /// Bytes; 0: nothing had come.
@@ -139,8 +139,8 @@ impl Log {
     fn write(&mut self, mut open: OpenSegment, moved: &[OpenBytes]) -> Result<Commit, StoreError> {
         let mut taken = std::mem::take(&mut self.taken);
         let mut writing = Writing::new(&mut open, &self.shared, &mut taken, &self.pieces);
-        // Open blocks first: one that ends meanwhile comes as a whole too. If the blocks came first, rows of a next block could
-        // be written without the end of the one before.
+        // Take the open blocks first: one that ends meanwhile also comes as a complete block. In the other order, rows of a next
+        // block could be written without the end of the previous one.
         let taken_all = writing.again(moved).and_then(|()| writing.open_blocks());
         let batch = self.take_batch();
         let done = taken_all.and_then(|()| writing.end(&batch));
@@ -167,7 +167,7 @@ impl Log {
         written
     }
 
-    /// What waits becomes what is written.
+    /// Moves the waiting blocks into the batch that is written.
     fn take_batch(&self) -> Arc<Batch> {
         let mut state = self.shared.state();
         state.writing = Arc::new(std::mem::take(&mut state.batch));
@@ -187,7 +187,7 @@ impl Log {
         }
     }
 
-    /// A commit has failed. What it has written is cut off; if even that fails, the segment is left as it is.
+    /// A commit has failed. Its bytes are cut off. If even that fails, the segment is left as it is.
     fn give_up(&mut self, open: OpenSegment) {
         let is_cut = open.file.cut(open.end).and_then(|()| open.file.sync()).is_ok();
         self.leave_open(LoggedLane::forget_open);
@@ -269,8 +269,8 @@ impl Log {
         self.sealed.keys().copied().collect()
     }
 
-    /// Whether all blocks that began in this segment, or before, have ended. If not, what came of them is written again when
-    /// the segment is removed: it is better to wait for a while.
+    /// Whether all blocks that began in this segment, or before, have ended. If not, their parts are written again when the segment
+    /// is removed, so it is better to wait for a while.
     pub fn is_settled(&self, number: u64) -> bool {
         let lanes = self.shared.state().lanes();
         !lanes.iter().any(|lane| lane.open().is_some_and(|open| open.segment <= number))
@@ -334,7 +334,7 @@ impl Log {
     /// Writes again what came of blocks that began in this segment, or before, and that may go on. If nothing has come of
     /// such a block for a segment, its rows become a block too, so that they become columns.
     fn move_open_blocks(&mut self, number: u64, damage: &mut Vec<StoreError>) -> Result<(), StoreError> {
-        // What is there must be in the files before it is read.
+        // The waiting bytes must be in the files before they are read.
         self.commit()?;
         let mut wanted = HashMap::new();
         for lane in self.shared.state().lanes() {
@@ -386,7 +386,7 @@ impl Log {
     }
 }
 
-/// What a commit has written, before it is known.
+/// The result of a commit, before it is published.
 struct Done {
     /// The file's length.
     end: u64,
@@ -404,9 +404,9 @@ struct Writing<'a> {
     /// Where what waits begins in the file.
     at: u64,
     waits: Parts<'a>,
-    /// Whose bytes of open blocks were written, and where.
+    /// The written bytes of open blocks, with their lanes and places.
     pieces: Vec<(Arc<LoggedLane>, Piece, u64)>,
-    /// What the log has of open blocks before this commit.
+    /// The log's pieces of open blocks before this commit.
     before: &'a Pieces,
 }
 
@@ -436,7 +436,7 @@ impl<'a> Writing<'a> {
 
     /// Writes what has come of open blocks.
     fn open_blocks(&mut self) -> Result<(), StoreError> {
-        // What comes from now on is for the next commit, if this one does not see it.
+        // Bytes that come from now on go to the next commit, if this one does not see them.
         self.shared.has_grown.store(false, Ordering::Release);
         let Some(source) = self.shared.open.get().and_then(Weak::upgrade) else { return Ok(()) };
         for _ in 0..TAKES_MAX {
@@ -547,7 +547,8 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// A segment begins with what was stored of every node's base lane, and of the channels' lanes that there are, so that the next start knows it when older segments are gone.
+    /// Writes, at the start of a segment, which rows of each node's base lane and of the existing channels' lanes are stored. The
+    /// next start needs this when older segments are gone.
     fn remember_lanes(&mut self) {
         let lanes = self.shared.state().lanes();
         let (of_channels, base): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.is_of_channel());

@@ -1,4 +1,4 @@
-//! Looking ahead: while an answer goes from node to node and each read waits for the disk, what the next nodes need is asked for
+//! Looking ahead: an answer goes from node to node, and each read waits for the disk. So the reads for the next nodes are requested
 //! together. A disk that gets many reads at a time does four of them in the time of one.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const GAP: u64 = 16 << 10;
 /// How far the answer has looked.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// Nodes of which everything was asked for.
+    /// The number of next nodes whose reads are already requested.
     left: usize,
     /// How many reads had waited.
     waits: u64,

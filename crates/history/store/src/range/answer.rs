@@ -1,4 +1,4 @@
-//! What all answers share: the question, the nodes that it selects, what the answer holds and how much it has given.
+//! The common state of all answers: the question, its nodes, the memory of the answer, and its progress.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     pub from: Nanos,
     pub to: Nanos,
     share: Share,
-    /// What it holds besides the rows of a node.
+    /// Its memory besides the rows of a node.
     least: u64,
     /// Readings or points given.
     given: u64,
@@ -90,7 +90,7 @@ impl Asked {
         }
     }
 
-    /// What was damaged since the last call.
+    /// Returns the damage since the last call.
     pub fn damages(&mut self) -> Vec<String> {
         let mut texts: Vec<String> = self.damage.drain(..).map(|error| error.to_string()).collect();
         texts.dedup();

@@ -120,7 +120,7 @@ pub(crate) struct Chosen {
     /// The patterns of each node, if the patterns name all nodes one by one: comparing each name with each costs 90,000 comparisons
     /// if 300 groups have recorded something.
     named: OnceCell<Option<HashMap<String, Vec<usize>>>>,
-    /// What the last list that was looked through has.
+    /// The sorted content of the last list that was searched.
     sorted: Option<Arc<[(Key, Series)]>>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct HourFiles {
     files: Arc<dyn ColumnFiles>,
     version: u64,
     open: BTreeMap<u64, Vec<Arc<ColumnFile>>>,
-    /// The open hours of which a file cannot be read.
+    /// The open hours with an unreadable file.
     damaged: BTreeSet<u64>,
 }
 
@@ -31,8 +31,8 @@ impl HourFiles {
         }
     }
 
-    /// Forgets all files if the store has changed. After rows of the log were read, this finds the files of those rows that
-    /// are not in the log any more. True: it has forgotten them.
+    /// Forgets all files if the store has changed. After rows of the log were read, this finds the files of rows that are no longer
+    /// in the log. Returns true if it has forgotten them.
     pub fn renew(&mut self) -> bool {
         let version = self.files.version();
         let is_old = version != self.version;

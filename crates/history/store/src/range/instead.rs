@@ -1,4 +1,4 @@
-//! What roll-ups have of an hour of a node whose rows are damaged.
+//! The roll-ups for an hour of a node with damaged rows.
 
 use khz_model::{Labels, Nanos, NodeName, RangePoint, Series};
 
@@ -20,7 +20,7 @@ pub(crate) struct Instead {
 }
 
 impl Instead {
-    /// What there is of a node in this hour; `None`: no roll-up has it.
+    /// The roll-ups of a node in this hour; `None`: there are none.
     pub fn of(asked: &mut Asked, node: &NodeName, hour: u64) -> Option<Self> {
         let files = asked.reader.files.clone();
         let end = hour.saturating_add(HOUR);

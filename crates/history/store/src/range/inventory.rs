@@ -40,7 +40,7 @@ impl RangeReader {
     pub fn inventory(&self) -> Inventory {
         self.files.list_again();
         let (mut found, mut metrics) = (Inventory::default(), Metrics::default());
-        // The log first: what leaves it meanwhile is found in files.
+        // Read the log first: data that leaves it meanwhile is then found in files.
         self.log_lists(&mut found, &mut metrics);
         for file in self.listed_files(&mut found.damage) {
             let (nodes, damage) = file.nodes();

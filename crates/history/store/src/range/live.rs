@@ -126,7 +126,7 @@ impl Picked {
         self.stamps.push(stamp);
         self.states.extend(states.iter().map(|state| u16::from(*state)));
         self.values.extend_from_slice(values);
-        // What the block does not have.
+        // Fill the slots that the block does not have.
         self.states.resize(self.stamps.len() * self.width, NO_READING);
         self.values.resize(self.stamps.len() * self.width, 0);
     }

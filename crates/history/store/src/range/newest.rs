@@ -24,14 +24,14 @@ use crate::writer::Content;
 pub(crate) struct NewestAnswer {
     asked: Asked,
     files: HourFiles,
-    /// The files of roll-ups, by resolution, and the version of the store of which they are.
+    /// The files of roll-ups, by resolution, and the version of the store to which they belong.
     rolled: (u64, Vec<Vec<Arc<ColumnFile>>>),
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     hours: Hours,
     /// Rows of the present node cannot be read.
     is_damaged: bool,
-    /// What was found of a node.
+    /// The readings that were found for a node.
     found: IntoIter<RangePart>,
     ahead: Ahead,
 }
@@ -92,7 +92,7 @@ impl NewestAnswer {
         Ok(order.into_iter().filter_map(|(key, _)| newest.remove(&key)).collect())
     }
 
-    /// Adds what an hour has of series that are not known. It goes from block to block, the last one first, until it has all
+    /// Adds the readings of an hour for series that are not known yet. It goes backwards from the last block, until it has all
     /// series that the hour may have.
     fn recent(
         &mut self,
@@ -106,7 +106,7 @@ impl NewestAnswer {
         live.extend(
             self.asked.reader.open.of(node, from, to).into_iter().map(|open| (open.span(), open.schema)),
         );
-        // What has left the log is in a file now.
+        // Blocks that have left the log are in a file now.
         self.files.renew();
         let mut lists: Vec<List> = live.iter().map(|(_, schema)| List::Slots(schema.clone())).collect();
         for file in self.files.of(hour, &mut self.asked.damage) {
@@ -273,7 +273,7 @@ fn last_of(
                     last = Some((value.time, Reading::Present(value.bits)));
                 }
             }),
-            // Of labels, the time within the bucket is not known: only that it is over.
+            // For labels, the time within the bucket is unknown. It is only known that the bucket is over.
             Content::Readings(track) => {
                 let times = &stretch.joined.times;
                 for (row, reading) in track.readings() {
@@ -300,8 +300,8 @@ impl RangeAnswer for NewestAnswer {
             if self.nodes.is_none() {
                 self.nodes = Some(self.begin()?);
             }
-            // As a rule nothing but the last hour is needed of a node, or, as it has just begun, the one before; and of that the
-            // lists of series.
+            // Usually, only the series lists of the last hour are needed, or those of the hour before, if the last one has just
+            // begun.
             let hours = self.hours.recent.iter().take(2).copied();
             let files = self.files.of_all(hours, &mut self.asked.damage);
             let left = self.nodes.as_ref().map_or(&[][..], IntoIter::as_slice);

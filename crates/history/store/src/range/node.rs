@@ -1,5 +1,5 @@
-//! The rows of one node's base lane, hour by hour, for somebody who follows the store: each row with its time, and each series in those
-//! rows that are wanted. Reads what is in column files, in the log and in open blocks, each row once.
+//! The rows of one node's base lane, hour by hour, for a follower of the store: each row with its time, and each series in the
+//! wanted rows. It reads column files, the log and open blocks, and gives each row once.
 
 use std::collections::BTreeSet;
 
@@ -191,7 +191,7 @@ impl NodeRowsRead {
         labels
     }
 
-    /// What could not be read since the last call.
+    /// Returns the unreadable parts since the last call.
     pub fn damage(&mut self) -> Vec<StoreError> {
         std::mem::take(&mut self.asked.damage)
     }

@@ -1,5 +1,5 @@
-//! What series did in each of some buckets of time: node by node, series by series. Roll-ups answer where they can
-//! (`slices.rs`), so that weeks take some thousand summaries of a series, not its million values.
+//! Summaries of series in buckets of time: node by node, series by series. Roll-ups answer where they can (`slices.rs`), so that
+//! weeks take some thousand summaries of a series, not its million values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct PointsAnswer {
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     node: Option<NodePoints>,
-    /// The files of which the last node was read.
+    /// The files from which the last node was read.
     read: Vec<Arc<ColumnFile>>,
     ahead: Ahead,
 }
@@ -80,7 +80,7 @@ struct NodePoints {
     available: Available,
     /// Rows, then roll-ups, finest first.
     strands: Vec<Strand>,
-    /// What answers for numbers, and what for everything else: roll-ups have only the last labels of each bucket.
+    /// The slices for numbers, and those for everything else: roll-ups have only the last labels of each bucket.
     numbers: Vec<Slice>,
     others: Vec<Slice>,
     series: IntoIter<(Key, Series)>,
@@ -249,7 +249,7 @@ impl NodePoints {
         self.sums(key, &slices, asked, grid, &mut damaged)
     }
 
-    /// What a series did in these slices; notes the hours whose rows of it are damaged.
+    /// The summaries of a series in these slices. Notes the hours whose rows of it are damaged.
     fn sums(
         &self,
         key: &Key,

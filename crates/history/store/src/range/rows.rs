@@ -1,7 +1,6 @@
-//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
-//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
-//! short steps, an hour with many readings is given step by step, and each step unpacks its columns again. Where columns are
-//! asked for and rows are damaged, roll-ups answer.
+//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In short
+//! steps, an hour with many readings is given step by step, and each step unpacks its columns again. If columns are asked for and
+//! rows are damaged, roll-ups answer.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -38,7 +37,7 @@ pub(crate) struct RowsAnswer {
     step_max: usize,
     /// They are given as columns, and summaries in place of those that are damaged.
     is_columns: bool,
-    /// What roll-ups have of the present node in this hour, if something of it is damaged.
+    /// The roll-ups of the current node in this hour, if some of its rows are damaged.
     instead: Option<Instead>,
     /// Parts that come next, with the length of their buckets.
     waiting: VecDeque<(RangePart, Option<Nanos>)>,
@@ -57,7 +56,7 @@ pub(crate) struct NodeHour {
     place: usize,
     /// The present step is the first one: its columns are looked at in all of the time, and damage is known before rows are given.
     is_first: bool,
-    /// Of stretches of which the present step has a small part: these times, as the columns of all series share them.
+    /// Times of the part of each stretch that lies in the current step. The columns of all series share them.
     parts: Vec<(usize, Arc<RangeTimes>)>,
     /// Series with damage that nobody has looked at yet.
     damaged: Vec<Key>,
@@ -65,7 +64,7 @@ pub(crate) struct NodeHour {
     left_out: HashSet<Key>,
 }
 
-/// Bytes for each row of a column while it becomes readings: what pieces have of it, joined, and the readings.
+/// Bytes for each row of a column while it becomes readings: the values from pieces, the joined values, and the readings.
 const BYTES_A_ROW: usize = 3 * 8 + size_of::<(Stamp, Reading)>();
 
 impl RowsAnswer {
@@ -179,7 +178,7 @@ impl RowsAnswer {
 }
 
 impl NodeHour {
-    /// What a node has in one hour; `None`: nothing of what is asked for.
+    /// The data of a node in one hour; `None`: nothing that was asked for.
     pub fn of(
         asked: &mut Asked,
         files: &mut HourFiles,

@@ -1,5 +1,5 @@
-//! Which resolution answers for which time: roll-ups where they have everything and their buckets fit into those that are
-//! asked for, else the rows. Time of which there is only a roll-up is answered by that; its buckets count where they begin.
+//! Which resolution answers for which time: roll-ups where they are complete and their buckets fit into the wanted ones, else the
+//! rows. If a time has only a roll-up, the roll-up answers, and its buckets count where they begin.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(crate) struct Slice {
     pub source: usize,
 }
 
-/// What a node has at one resolution of roll-ups.
+/// The roll-ups of a node at one resolution.
 #[derive(Clone)]
 pub(crate) struct Rolled {
     pub resolution: u64,
@@ -42,8 +42,8 @@ impl Available {
         self
     }
 
-    /// What answers for the time from `from` on and before `to`, in the order of time. `may_fit`: roll-ups may stand in for rows
-    /// that are there.
+    /// The slices that answer for the time from `from` on and before `to`, in the order of time. `may_fit`: roll-ups may replace
+    /// existing rows.
     pub fn slices(&self, from: u64, to: u64, may_fit: bool) -> Vec<Slice> {
         let mut hours: BTreeSet<u64> = self.live.clone();
         hours.extend(self.filed.iter().map(|(hour, _)| *hour));
@@ -57,7 +57,7 @@ impl Available {
         slices.0
     }
 
-    /// The slices of one hour, of which the time from `from` to `to` is asked for.
+    /// The slices of one hour. The time from `from` to `to` is wanted.
     fn hour(&self, hour: u64, (from, to): (u64, u64), may_fit: bool, slices: &mut Slices) {
         let filed = self.filed.binary_search_by_key(&hour, |(hour, _)| *hour).ok();
         let has_files = filed.is_some();

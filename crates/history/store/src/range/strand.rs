@@ -1,4 +1,4 @@
-//! A strand: what a node has at one resolution, in the order of time. Pieces that overlap are joined, the later ones on top.
+//! A strand: the data of a node at one resolution, in the order of time. Pieces that overlap are joined, the later ones on top.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub(crate) enum Strip {
     Live(Arc<LiveRows>),
 }
 
-/// A section of a file, of which no question unpacks anything again that is still known.
+/// A section of a file. Questions reuse its unpacked parts as long as they are remembered.
 pub(crate) struct FileSection {
     file: Arc<ColumnFile>,
     section: Arc<Section>,
@@ -153,7 +153,7 @@ impl Stretch {
     }
 }
 
-/// What a node has at one resolution.
+/// The data of a node at one resolution.
 #[derive(Default)]
 pub(crate) struct Strand {
     /// In the order of time.
@@ -218,13 +218,13 @@ impl SeriesList {
         }
     }
 
-    /// True if one of them is such a series.
+    /// True if this holds for one of them.
     pub fn has(&self, is_such: impl Fn(&Series) -> bool) -> bool {
         let mut only = self.only.iter().flat_map(|only| only.iter()).map(|(_, series)| series);
         only.any(&is_such) || self.known.values().any(is_such)
     }
 
-    /// All of them in the order of their names; those of one name in the order of their formats.
+    /// All of them in the order of their names; those with the same name in the order of their formats.
     pub fn sorted(self) -> Vec<(Key, Series)> {
         if let Some(only) = self.only {
             return only.to_vec();

@@ -1,5 +1,5 @@
-//! What questions have unpacked last: times, columns and their places in files, and the chosen series of the log's blocks. A dashboard asks
-//! the same every few seconds, and what it saw before stays as it was. So only new rows are read and unpacked again.
+//! The data that questions have unpacked last: times, columns and their places in files, and the chosen series of the log's blocks.
+//! A dashboard repeats its questions every few seconds, and old data does not change. So only new rows are read and unpacked.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ pub(crate) enum Place {
     Block(u64, u64, Arc<[u32]>),
 }
 
-/// What was unpacked, or why it could not be.
+/// The unpacked data, or why it could not be unpacked.
 type Unpack<T> = Result<T, StoreError>;
 
-/// What is remembered, up to a number of bytes. It keeps what is asked for again and again, even while something large is
-/// asked for once.
+/// The remembered data, up to a number of bytes. It keeps data that is asked for repeatedly, even if a large amount is asked for
+/// once.
 #[derive(Debug)]
 pub(crate) struct Unpacked(Cache<Place, Kept, Bytes>);
 
@@ -39,7 +39,7 @@ enum Kept {
     Sheet(Arc<Sheet>),
 }
 
-/// What a thing that is remembered weighs.
+/// The weight of a remembered entry.
 #[derive(Clone, Debug)]
 struct Bytes;
 
@@ -93,8 +93,8 @@ impl Unpacked {
         self.kept(place, known, Kept::Section, read)
     }
 
-    /// The times of the section whose index is at a place. They are kept with it: most questions about a node want both, and what is
-    /// asked for one by one costs more than the reading of it.
+    /// The times of the section whose index is at this place. They are kept with the section: most questions about a node need
+    /// both, and separate entries would cost more than reading them.
     pub fn times(
         &self,
         place: Place,
@@ -105,7 +105,7 @@ impl Unpacked {
             return Ok(times.clone());
         }
         let times = Arc::new(read()?);
-        // What is remembered must not change its weight, so another one takes its place.
+        // The weight of an entry must not change, so a new entry replaces it.
         let whole = Section { times: Some(times.clone()), ..Section::clone(section) };
         self.0.insert(place, Kept::Section(Arc::new(whole)));
         Ok(times)

@@ -150,5 +150,5 @@ impl Piece {
     }
 }
 
-/// What is appended to the name of a damaged file.
+/// The suffix of a damaged file's name.
 pub(crate) const DAMAGED: &str = ".damaged";

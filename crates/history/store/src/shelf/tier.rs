@@ -51,7 +51,7 @@ impl Tier {
         }
     }
 
-    /// The unit of which a file of this tier is a piece.
+    /// The unit to which a file of this tier belongs.
     pub(crate) fn unit_of(self, path: &Path) -> Option<Unit> {
         match Name::of(self, path.file_name()?.to_str()?) {
             Name::Piece(unit, _) => Some(unit),

@@ -45,7 +45,7 @@ impl Lock {
         }
     }
 
-    /// False if somebody has removed the file, or put another one into its place: another process can lock that one.
+    /// False if somebody has removed or replaced the file: another process can then lock the new one.
     pub fn is_in_place(&self) -> bool {
         is_in_place(&self.file, &self.path)
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use khz_actions::{ANNOTATION, Action, Actor, Boost, Booster, Kind, Outcome, Run, Settings, Slurm};
+use khz_actions::{ANNOTATION, Action, Actor, Boost, Freeze, Kind, Nodes, Outcome, Run, Settings, Slurm};
 use khz_notify::Alert;
 
 /// A folder of a test; removed at its end.
@@ -459,7 +459,14 @@ fn a_slurm_that_refuses_is_a_failure_that_names_the_node() {
 
 struct Boosted;
 
-impl Booster for Boosted {
+impl Nodes for Boosted {
+    fn freeze(&self, nodes: &str, freeze: &Freeze, cause: &str) -> Result<String, String> {
+        match nodes {
+            "n9" => Err("there is no n9".to_owned()),
+            _ => Ok(format!("{nodes} keep {} s: {cause}", freeze.before.as_secs())),
+        }
+    }
+
     fn boost(&self, node: &str, boost: &Boost) -> Result<String, String> {
         match node {
             "n1" => Ok(format!("{node} samples {}", boost.series.join(", "))),
@@ -482,6 +489,24 @@ fn a_boost_is_asked_of_the_node_of_the_alert() {
     let runs = ended(&actor, 2);
     assert_eq!((runs[0].outcome, runs[0].text.as_str()), (Some(Outcome::Done), "n1 samples cpu.*"));
     assert_eq!((runs[1].outcome, runs[1].text.as_str()), (Some(Outcome::Failed), "there is no n9"));
+}
+
+#[test]
+fn a_freeze_is_of_the_node_of_the_alert_or_of_those_that_the_action_names() {
+    let place = Place::new("freeze");
+    let (before, after) = (Duration::from_secs(20), Duration::from_secs(5));
+    let freeze =
+        |nodes: Option<&str>| Kind::Freeze(Freeze { nodes: nodes.map(str::to_owned), before, after });
+    let actions = vec![action("own", freeze(None)), action("all", freeze(Some("n*")))];
+    let settings = Settings { actions };
+    let actor = Actor::new(settings, &place.state(), Some(std::sync::Arc::new(Boosted))).unwrap();
+    actor.tell(&[alert("A", "n1", 1, "own"), alert("A", "n9", 1, "own"), alert("B", "n2", 1, "all")]);
+    let mut runs: Vec<(Option<Outcome>, String)> =
+        ended(&actor, 3).into_iter().map(|run| (run.outcome, run.text)).collect();
+    runs.sort_by(|a, b| a.1.cmp(&b.1));
+    let done = |text: &str| (Some(Outcome::Done), text.to_owned());
+    let failed = (Some(Outcome::Failed), "there is no n9".to_owned());
+    assert_eq!(runs, [done("n* keep 20 s: alert B on n2"), done("n1 keep 20 s: alert A on n1"), failed]);
 }
 
 #[test]

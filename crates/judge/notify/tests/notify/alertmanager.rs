@@ -149,3 +149,23 @@ fn what_an_alertmanager_refuses_is_counted() {
     let problem = notifier.ways()[0].standing.problem.clone().unwrap();
     assert!(problem.starts_with("status 400"), "{problem}");
 }
+
+#[test]
+fn an_alert_that_an_alertmanager_refuses_is_refused_alone() {
+    if is_missing() {
+        return;
+    }
+    let folder = Folder::new();
+    let one = Running::start(&folder.0, free_port(), "");
+    until("it answers", || one.alerts());
+    let notifier = Notifier::new(&told(&[&one]), None).unwrap();
+    let mut alerts: Vec<Alert> = (0..40).map(|number| alert("Down", &format!("n{number:02}"))).collect();
+    alerts[17].labels.insert("not a name".into(), "x".into());
+    notifier.tell(&alerts);
+    until("the others are taken", || (count(&notifier, |counts| &counts.sent) == 39).then_some(()));
+    until("one is refused", || (count(&notifier, |counts| &counts.refused) == 1).then_some(()));
+    let shown = one.alerts().unwrap();
+    assert_eq!(shown.matches("\"fingerprint\"").count(), 39);
+    let problem = notifier.ways()[0].standing.problem.clone();
+    assert!(problem.is_some_and(|problem| problem.starts_with("status 400")), "the problem lasts");
+}

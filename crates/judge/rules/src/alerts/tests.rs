@@ -129,6 +129,30 @@ fn a_clock_that_jumps_neither_ends_what_fires_nor_lets_it_wait_for_hours() {
 }
 
 #[test]
+fn for_and_keep_firing_for_are_as_long_when_the_clock_is_set_meanwhile() {
+    let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
+    let (hold, keep) = (10_000, 60_000);
+    for set in [-3_600_000, -20_000, 20_000, 7_200_000] {
+        let mut alerts = Alerts::default();
+        let mut now = 40_000_000;
+        for (passed, is_there, expected) in [
+            (0, true, AlertState::Pending),
+            (9_000, true, AlertState::Pending),
+            (1_000, true, AlertState::Firing),
+            (1_000, false, AlertState::Firing),
+            (59_000, false, AlertState::Firing),
+            (1_000, false, AlertState::Inactive),
+        ] {
+            now += passed + set;
+            alerts.clock_set(set);
+            let series = if is_there { found() } else { Vec::new() };
+            let all = step_all(&mut alerts, series, now, (hold, keep), None).unwrap();
+            assert_eq!(all[0].0.state, expected, "set by {set}, after {passed} ms");
+        }
+    }
+}
+
+#[test]
 fn alerts_with_other_labels_each_time_leave_no_resolved_ones_without_end() {
     let mut alerts = Alerts::default();
     for step in 0..4 {

@@ -1,4 +1,4 @@
-//! The keys of a map in a file of ours: each is taken once, by its type; those that nobody took are errors.
+//! The keys of a map in one of our files. Each is taken once, by its type; keys that nobody took are errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Report<'_> {
         self.findings.add(severity, self.path, place, problem);
     }
 
-    /// A warning of what several rules share, once.
+    /// Adds a warning once, even if several rules share its cause.
     pub fn warn_once(&mut self, place: Place, problem: String) {
         if !self.findings.has(self.path, place, &problem) {
             self.add(Severity::Warning, Some(place), problem);
@@ -62,13 +62,13 @@ impl Fields {
         }
     }
 
-    /// Takes a value; what is null is as good as not there.
+    /// Takes a value. A null value counts as missing.
     pub fn take(&mut self, key: &str) -> Option<Value> {
         let at = self.entries.iter().position(|(known, _)| &*known.text == key)?;
         Some(self.entries.remove(at).1).filter(|value| !value.is_null())
     }
 
-    /// Where a value stands that nobody has taken.
+    /// The place of a value that nobody has taken.
     pub fn place_of(&self, key: &str) -> Option<Place> {
         self.entries.iter().find(|(known, _)| &*known.text == key).map(|(_, value)| value.place)
     }
@@ -94,7 +94,7 @@ impl Fields {
         parse_duration(&text).map_err(|problem| report.error(place, &format!("{key}: {problem}"))).ok()
     }
 
-    /// Takes a whole number; one below zero is 0.
+    /// Takes a whole number; a negative one becomes 0.
     pub fn count(&mut self, key: &'static str, report: &mut Report<'_>) -> Option<usize> {
         let (scalar, place) = self.scalar(key, report)?;
         let number = whole_number(&scalar.text).filter(|_| scalar.is_plain());
@@ -151,7 +151,7 @@ impl Fields {
     }
 }
 
-/// A whole number as Prometheus' reader of YAML has it: also to the bases of 2, 8 and 16, with `_` between digits.
+/// A whole number as Prometheus' YAML reader has it: also in the bases 2, 8 and 16, with `_` between digits.
 fn whole_number(text: &str) -> Option<i64> {
     let text = text.replace('_', "");
     let (is_negative, digits) = match text.strip_prefix(['-', '+']) {
@@ -164,11 +164,11 @@ fn whole_number(text: &str) -> Option<i64> {
         (Some(digits), ..) => (digits, 16),
         (_, Some(digits), ..) => (digits, 8),
         (_, _, Some(digits), _) => (digits, 2),
-        // With the digits 8 and 9 it is no octal number, and Prometheus takes it as it looks.
+        // With the digits 8 and 9, it is no octal number. Prometheus reads it as decimal.
         (.., Some(digits)) if !digits.is_empty() && !digits.contains(['8', '9']) => (digits, 8),
         _ => (lower.as_str(), 10),
     };
-    // The reader of Rust would take a second sign.
+    // Rust's parser would accept a second sign.
     let size = i128::from_str_radix(digits, base).ok().filter(|_| !digits.starts_with(['-', '+']))?;
     i64::try_from(if is_negative { -size } else { size }).ok()
 }

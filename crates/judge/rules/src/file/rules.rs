@@ -1,4 +1,4 @@
-//! One rule of a file: what Prometheus demands of it, and the places of what is wrong.
+//! One rule of a file: Prometheus' demands on it, and the places of errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn check_record(name: &str, place: Place, report: &mut Report<'_>) {
     }
 }
 
-/// The labels of a rule, and those of its group that it does not have itself.
+/// The labels of a rule, and the group's labels that the rule does not replace.
 fn merged<'a>(of_group: &'a Texts, own: &'a Texts) -> BTreeMap<Arc<str>, (&'a Scalar, Place, bool)> {
     let mut all = BTreeMap::new();
     for (key, scalar, place) in of_group {
@@ -162,7 +162,7 @@ fn templates(
             let problem = format!("{noun} '{name}': {}", fault.problem);
             match is_own {
                 true => report.error(place, &problem),
-                // Prometheus takes a group's label whose template is wrong, and says so in each alert.
+                // Prometheus accepts a group's label with a wrong template, and reports it in each alert.
                 false => report.warn_once(place, problem),
             }
         }

@@ -1,6 +1,6 @@
-//! Alerts whose rule was removed or has other labels now, or gave more alerts than it may: nobody knows more of them, so they are
-//! resolved. They are mentioned for as long
-//! as other resolved alerts, over a restart too, so that everybody who was told of them learns that they are over.
+//! Alerts whose rule was removed, has other labels now, or gave too many alerts. Nobody can judge them any more, so they are
+//! resolved. They are listed for the same time as other resolved alerts, also over a restart, so that everybody who heard of them
+//! learns of their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Gone {
 }
 
 impl GoneAlert {
-    /// An alert of a rule that goes at this time (ms since 1970). `None`: it has not fired, so nobody was told of it.
+    /// Makes one from an alert whose rule goes at this time (ms since 1970). `None`: it has not fired, so nobody heard of it.
     pub(super) fn of(alert: &Alert, expr: &Arc<str>, now: i64) -> Option<Self> {
         alert.fired_at?;
         let mut alert = alert.clone();
@@ -57,7 +57,7 @@ impl GoneAlert {
 }
 
 impl Gone {
-    /// What an earlier process left behind: alerts that had no rule then, and those of groups that are not in this set.
+    /// Restores what an earlier process left: alerts without a rule at that time, and those of groups that are not in this set.
     pub fn restore(saved: &Saved, groups: &[Arc<Group>], now: i64) -> Self {
         let known: BTreeSet<(&str, &str)> = groups.iter().map(|group| (&*group.file, &*group.name)).collect();
         let mut gone = Gone::default();
@@ -70,7 +70,7 @@ impl Gone {
         gone
     }
 
-    /// Adds alerts. If they are too many, the oldest are not mentioned any more; if their annotations are too long, they have none.
+    /// Adds alerts. If they are too many, the oldest are no longer listed. If their annotations are too long, they get none.
     pub fn add(&mut self, alerts: impl IntoIterator<Item = GoneAlert>) {
         for mut one in alerts {
             self.remove(&one.alert.labels.clone());
@@ -88,7 +88,7 @@ impl Gone {
         order.iter().take(beyond + 1).for_each(|(_, labels)| self.remove(labels));
     }
 
-    /// An alert with these labels fires again, by another rule: it is not over.
+    /// An alert with these labels fires again under another rule, so it is not over.
     pub fn remove(&mut self, labels: &LabelSet) {
         if let Some(one) = self.alerts.remove(labels) {
             self.texts = self.texts.saturating_sub(texts_bytes(&one.alert.annotations));
@@ -98,7 +98,7 @@ impl Gone {
     /// Forgets those that were resolved long ago.
     pub fn expire(&mut self, now: i64) {
         let is_old = |one: &GoneAlert| {
-            // Somebody may have set the clock back: what lies ahead is not kept for longer.
+            // Somebody may have set the clock back. An end in the future is not kept for longer.
             one.alert.resolved_at.is_none_or(|at| now.abs_diff(at) > RESOLVED_KEPT.unsigned_abs())
         };
         let old: Vec<LabelSet> =
@@ -123,7 +123,7 @@ impl Gone {
 }
 
 impl SavedGroup {
-    /// Its alerts that have fired, and of whose rules this group has none. `None`: there is no such group.
+    /// Its fired alerts whose rules are not in this group. `None`: there is no such group.
     pub fn without_rule(&self, group: Option<&Group>, now: i64) -> Vec<GoneAlert> {
         let is_there = |of_rule: &&SavedRule| {
             let mut rules = group.into_iter().flat_map(|group| &group.rules);
@@ -134,7 +134,7 @@ impl SavedGroup {
 }
 
 impl SavedGone {
-    /// The alert. `None`: it is none that this version knows.
+    /// The alert. `None`: this version does not know its state.
     pub fn alert(&self, now: i64) -> Option<GoneAlert> {
         GoneAlert::of(&restored(&self.alert)?, &Arc::from(self.expr.as_str()), now)
     }
@@ -152,13 +152,13 @@ impl Evaluator {
         !self.gone.is_empty()
     }
 
-    /// Alerts that have no rule any more since the group was changed or restored, that wait again since their rule wants them to hold for
-    /// longer, or that were forgotten since their rule gave too many. Each is returned once.
+    /// Takes alerts that have no rule since the group was changed or restored, that are pending again since their rule has a longer
+    /// `for`, or that were forgotten since their rule gave too many. Each is returned once.
     pub fn take_gone(&mut self) -> Vec<GoneAlert> {
         std::mem::take(&mut self.gone)
     }
 
-    /// The alerts of a group that goes at this time (ms since 1970).
+    /// The alerts of a group that is removed at this time (ms since 1970).
     pub fn into_gone(self, now: i64) -> Vec<GoneAlert> {
         let rules = self.group.rules.iter().zip(&self.rules);
         let of = |(rule, progress): (&crate::rule::Rule, &super::Progress)| -> Vec<GoneAlert> {

@@ -1,5 +1,5 @@
-//! Alerts that move between two hubs together with their node: one hub forgets them without a word, the other goes on with what the
-//! first one said of them last. Who judges which node is not decided here.
+//! Alerts that move between two hubs with their node. One hub forgets them without a message, and the other goes on with the first
+//! hub's last word. Another module decides which hub judges which node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use crate::alert::{Alert, AlertState, Change};
 use crate::alerts::texts_bytes;
 use crate::limits::{ALERTS_MAX, RULE_TEXTS_BYTES_MAX};
 
-/// A gap up to which pending alerts go on as if there had been none (ms). After a longer one, Prometheus' rules for a restart hold.
+/// The longest gap over which pending alerts go on as if there was no gap (ms). After a longer one, Prometheus' rules for a restart
+/// apply.
 const GAP_MAX: i64 = 60_000;
 
-/// How much later than it is due a group may be evaluated at a hub, and its word be here (ms).
+/// The longest delay after a group's due time until a hub has evaluated it, and its word is here (ms).
 const EVALUATED_LATE: i64 = 2_000;
 
 /// When alerts move, in ms since 1970 on the clock of the hub that takes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Handover {
-    /// When the other hub said what it says of them.
+    /// When the other hub said its word.
     pub known_at: i64,
     /// Now.
     pub now: i64,
-    /// What it says of them was true then at the latest: its node had left it. `None`: its word is of when it was said.
+    /// The word was true only until this time, since the node had then left the other hub. `None`: it was true when it was said.
     pub left_at: Option<i64>,
 }
 
 impl Evaluator {
-    /// Forgets the alerts of nodes that another hub judges from now on: they are not resolved. With `only_active`, those that were
-    /// resolved before stay known for as long as others. Returns whether there were some.
+    /// Forgets the alerts of nodes that another hub judges from now on, without resolving them. With `only_active`, alerts that
+    /// were resolved before stay known as long as usual. Returns whether there were some.
     pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) -> bool {
         let mut is_changed = false;
         for rule in 0..self.rules.len() {
@@ -41,8 +42,8 @@ impl Evaluator {
         is_changed
     }
 
-    /// Goes on with those alerts of another hub that are wanted, and with `only_active` only with those that are active here, too. Of
-    /// these, the one that has been active for longer counts, unless it has ended here since the other hub saw it: then this is
+    /// Takes over the wanted alerts of another hub. With `only_active`, takes only those that are active here, too. If both hubs
+    /// have an alert, the one that was active for longer counts, unless it has ended here since the other hub saw it: then it is
     /// another firing. Returns those that go on.
     pub fn adopt(
         &mut self,
@@ -55,12 +56,12 @@ impl Evaluator {
         if gap > self.settings.outage_tolerance {
             return Vec::new();
         }
-        // What is here is from before this hub was started: the other one has the alert as it is until this one has judged.
+        // The alerts here are from before this hub was started. Until this hub has judged, the other hub's state counts.
         if only_active && self.is_restored() {
             return Vec::new();
         }
         let group = self.group.clone();
-        // A hub that was asked just before its end may have evaluated the group last before that.
+        // A hub that was asked just before its end may have last evaluated the group some time earlier.
         let late = if only_active { 0 } else { self.interval().saturating_add(EVALUATED_LATE) };
         let seen_at = match saved.restored_from {
             Some(at) => at,
@@ -80,9 +81,10 @@ impl Evaluator {
                     alert.active_at = active_since(alert.active_at, alerting.hold, at, now, grace);
                 }
                 alert.end_by(handover.now);
-                // Where its nodes went is about the other hub, and whether its series is there.
+                // `went_on` is about the other hub, and about a lost series.
                 alert.went_on &= alert.state == AlertState::Inactive;
-                // One that fires counts more than one that waits, and this more than one that is over; then the older one.
+                // A firing alert counts more than a pending one, and that more than a resolved one. Between equal states, the older
+                // one counts.
                 let goes_on =
                     |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);
                 let known = self.rules[rule].alerts.get(&alert.labels);
@@ -120,7 +122,7 @@ impl Evaluator {
 }
 
 impl Evaluator {
-    /// Ends firing alerts that have come from another hub and have ended there since, as it says now. Only those that are wanted.
+    /// Ends firing alerts that came from another hub and have ended there since, according to its current word. Only wanted ones.
     /// Returns them.
     pub fn end_with(
         &mut self,
@@ -151,7 +153,7 @@ impl Evaluator {
         ended
     }
 
-    /// An alert that was resolved here at this time went on at another hub, or did not. Returns whether that was not known.
+    /// Notes whether an alert that was resolved here at this time went on at another hub. Returns whether this is new.
     pub fn went_on(&mut self, labels: &LabelSet, resolved_at: i64, went_on: bool) -> bool {
         let mut is_new = false;
         for rule in 0..self.rules.len() {
@@ -160,8 +162,8 @@ impl Evaluator {
         is_new
     }
 
-    /// Forgets alerts from before this process was started that another hub has taken over since, those that are over too. Only those
-    /// that are wanted. Returns them.
+    /// Forgets wanted alerts from before this process was started that another hub has taken over since, including ended ones.
+    /// Returns them.
     pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {
         if self.restored_from.is_none_or(|from| from >= taken_at) {
             return Vec::new();
@@ -177,8 +179,8 @@ impl Evaluator {
         forgotten
     }
 
-    /// Forgets alerts from before this process was started that have ended at another hub since then: that hub tells people so. Only
-    /// those that are wanted. Returns them.
+    /// Forgets wanted alerts from before this process was started that have ended at another hub since. That hub sends the
+    /// messages. Returns them.
     pub fn forget_ended(
         &mut self,
         saved: &SavedGroup,
@@ -210,7 +212,7 @@ impl Evaluator {
 }
 
 impl Alert {
-    /// Nothing of it lies in the future: the clock of the other hub may be ahead.
+    /// Moves no time into the future, since the other hub's clock may be ahead.
     fn end_by(&mut self, now: i64) {
         self.active_at = self.active_at.min(now);
         let (fired, resolved) = (&mut self.fired_at, &mut self.resolved_at);

@@ -1,6 +1,6 @@
-//! A pass of a group, rule by rule: between two rules the caller may do something else, take what a node says of the same group
-//! among it. A rule can also be asked by another thread, since that may take minutes: it is handed [`Asking`], and gives [`Answered`]
-//! back. Each rule has the time of one query for its query and all its templates.
+//! A pass of a group, rule by rule. Between two rules, the caller may do something else, even take a node's word about the same
+//! group. Another thread can run a rule's queries, which may take minutes: it gets [`Asking`], and returns [`Answered`]. The query
+//! of a rule and all its templates together have the time of one query.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Passing {
     above: Memory,
     /// How many rules there are.
     rules: usize,
-    /// What nodes had said of the group when the pass began.
+    /// The number of node words about the group when the pass began.
     takes: u64,
 }
 
@@ -44,7 +44,7 @@ impl Passing {
         &self.pass.rules
     }
 
-    /// What is there of a pass that is given up: its alerts have changed already, and nothing is recorded of it.
+    /// The result of a pass that is given up. Its alerts have already changed; its samples are not recorded.
     pub fn given_up(self) -> Pass {
         Pass { samples: Vec::new(), ..self.pass }
     }
@@ -57,8 +57,8 @@ impl Evaluator {
         Passing { pass, above: Memory::default(), rules: self.group.rules.len(), takes: self.takes }
     }
 
-    /// Evaluates the next rule of a pass of this group. Returns false if the engine was cancelled: then nothing has happened, and the
-    /// rule is still the next.
+    /// Evaluates the next rule of a pass of this group. Returns false if the engine was cancelled: then nothing has changed, and
+    /// the rule is still the next one.
     pub fn step(
         &mut self,
         passing: &mut Passing,
@@ -72,7 +72,7 @@ impl Evaluator {
         self.answered(passing, answered, share)
     }
 
-    /// The next rule of a pass, to be asked by any thread; `None`: all were evaluated.
+    /// The next rule of a pass, for any thread to run; `None`: all were evaluated.
     pub fn asking(&self, passing: &Passing, share: &Arc<Share>) -> Option<Asking> {
         let number = passing.next_rule()?;
         let (group, settings, share) = (self.group.clone(), self.settings.clone(), share.clone());
@@ -80,9 +80,9 @@ impl Evaluator {
         Some(Asking { group, settings, number, time, at, share, room: self.room_of(number) })
     }
 
-    /// Takes the answer of the next rule of a pass. `now` says who judges the rule now: meanwhile a node may have begun to judge by
-    /// itself, or have ended it; its alerts then stay as they are. Returns false if the engine was cancelled: then nothing has
-    /// happened, and the rule is still the next.
+    /// Takes the answer of the next rule of a pass. `now` says who judges the rule now. If a node began or stopped judging
+    /// meanwhile, its alerts stay as they are. Returns false if the engine was cancelled: then nothing has changed, and the rule is
+    /// still the next one.
     pub fn answered(&mut self, passing: &mut Passing, answered: Answered, now: &Arc<Share>) -> bool {
         let Answered { number, share, gave, mut report, is_cancelled } = answered;
         if is_cancelled || passing.next_rule() != Some(number) {
@@ -122,7 +122,7 @@ impl Evaluator {
                 let ends = gone.map(|labels| Recorded { labels, time: at, value: stale() });
                 let samples: Vec<Recorded> = samples.into_iter().chain(ends).collect();
                 for sample in samples {
-                    // A series of the same time that an earlier rule gave stays as it is.
+                    // A series of an earlier rule with the same time stays as it is.
                     if above.add(&sample.labels, sample.time, sample.value) {
                         pass.samples.push(sample);
                     }
@@ -143,7 +143,7 @@ impl Evaluator {
         true
     }
 
-    /// Ends a pass: series of rules that are not there any more end, too.
+    /// Ends a pass. The series of removed rules end, too.
     pub fn finish(&mut self, passing: Passing) -> Pass {
         let Passing { mut pass, mut above, takes, .. } = passing;
         let at = pass.queried;
@@ -159,7 +159,7 @@ impl Evaluator {
         pass
     }
 
-    /// What a node has said since a rule was evaluated was told then: the alerts are as they are now.
+    /// Updates the alerts to their current state. Changes by nodes since the evaluation of their rule were already reported.
     fn renew(&self, alerts: &mut Vec<PassedAlert>) {
         let now: Vec<HashMap<&LabelSet, &Arc<Alert>>> = (0..self.rules.len())
             .map(|rule| self.alerts(rule).map(|alert| (&alert.labels, alert)).collect())
@@ -194,7 +194,7 @@ pub struct Asking {
     room: Room,
 }
 
-/// What an evaluation of a rule has found. Nothing has come of it yet.
+/// The results of the evaluation of a rule. They have changed nothing yet.
 #[derive(Debug)]
 pub struct Answered {
     number: usize,

@@ -1,4 +1,4 @@
-//! What the alerts of rules take, and what they may take: a hub has one room for all its rules. It only counts.
+//! The room that alerts of rules take, and may take: a hub has one room for all its rules. It only counts.
 
 use crate::limits::{HUB_ALERTS_MAX, HUB_TEXTS_BYTES_MAX};
 
@@ -15,7 +15,7 @@ impl Room {
     /// What all alerts of a hub together may take.
     pub const OF_HUB: Room = Room { alerts: HUB_ALERTS_MAX, texts: HUB_TEXTS_BYTES_MAX };
 
-    /// What is left of it beside something.
+    /// The rest of this room beside another one.
     #[must_use]
     pub fn beside(self, other: Room) -> Room {
         let alerts = self.alerts.saturating_sub(other.alerts);

@@ -1,4 +1,4 @@
-//! What is known of groups between two passes, as bytes, so that alerts go on after a restart. The format is JSON with a version.
+//! The state of groups between two passes, as bytes, so that alerts go on after a restart. The format is JSON with a version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,16 +26,16 @@ pub struct Saved {
     /// The nodes that this hub has judged, where several hubs share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// Those of these nodes that are down, and when each went from this hub (ms since 1970); 0: before it was started.
+    /// The nodes among these that are down, and when each left this hub (ms since 1970); 0: before it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<BTreeMap<String, i64>>,
-    /// Firing alerts of no node of which this hub tells people.
+    /// Firing alerts of no node that this hub owns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<SavedOwn>,
-    /// Other hubs whose alerts this one has taken over since they were silent, and when (ms since 1970).
+    /// Silent hubs whose alerts this hub has taken over, and when (ms since 1970).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub took_over: BTreeMap<String, i64>,
-    /// This hub evaluates its groups from this time on (ms since 1970): it was started, or stood still, a moment before.
+    /// This hub evaluates its groups from this time on (ms since 1970). It was started, or stood still, shortly before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluates_from: Option<i64>,
     /// Alerts that have no rule any more.
@@ -43,12 +43,12 @@ pub struct Saved {
     pub gone: Vec<SavedGone>,
 }
 
-/// A firing alert of no node of which a hub tells people.
+/// A firing alert of no node that a hub owns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedOwn {
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Since when it does (ms since 1970).
+    /// Since when the hub owns it (ms since 1970).
     pub since: i64,
 }
 
@@ -61,7 +61,7 @@ pub struct LeftOut {
     pub series: usize,
 }
 
-/// Bytes around the groups, rules and lists of a saved state, at most: what each takes beside its texts.
+/// The most bytes that each group, rule and list of a saved state takes beside its texts.
 const AROUND: usize = 128;
 
 /// The state of a group.
@@ -71,12 +71,12 @@ pub struct SavedGroup {
     pub file: String,
     /// Its name.
     pub name: String,
-    /// The time of its last pass, or of what a node said later (ms since 1970).
+    /// The time of its last pass, or of a later word of a node (ms since 1970).
     pub time: i64,
-    /// Nobody has evaluated it since its hub was started again: its alerts are as they were at this time (ms since 1970).
+    /// The group was not evaluated since its hub was restarted. Its alerts have the state of this time (ms since 1970).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// Its rules, in their order, those without alerts and series left out.
+    /// Its rules, in their order. Rules without alerts and series are left out.
     pub rules: Vec<SavedRule>,
 }
 
@@ -135,8 +135,8 @@ impl Saved {
         Saved { khz_rules: VERSION, groups, nodes, down, own, took_over, evaluates_from, gone }
     }
 
-    /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
-    /// they are still too many, the newest alerts are there, those that are over last, and then series. Returns what is left out.
+    /// Returns bytes that can be read again. If they would be too many, annotations are left out, since the next evaluation renews
+    /// them. If they still are, only the newest alerts are kept, active before resolved ones, and then series.
     pub fn to_bytes(self) -> (Vec<u8>, LeftOut) {
         self.within(STATE_BYTES_MAX)
     }
@@ -159,6 +159,22 @@ impl Saved {
         (serde_json::to_vec(&self).unwrap_or_default(), left_out)
     }
 
+    /// Converts the times to another clock, which is ahead of the current one by this many ms.
+    pub fn shift(&mut self, by: i64) {
+        let moved = |time: &mut i64| *time = time.saturating_add(by);
+        for group in &mut self.groups {
+            moved(&mut group.time);
+            group.restored_from.iter_mut().for_each(moved);
+            group.rules.iter_mut().flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.shift(by));
+        }
+        self.gone.iter_mut().for_each(|gone| gone.alert.shift(by));
+        // 0 is no time.
+        self.down.iter_mut().flat_map(BTreeMap::values_mut).filter(|went| **went != 0).for_each(moved);
+        self.own.iter_mut().for_each(|own| moved(&mut own.since));
+        self.took_over.values_mut().for_each(moved);
+        self.evaluates_from.iter_mut().for_each(moved);
+    }
+
     /// How many alerts it has.
     pub fn alerts(&self) -> usize {
         self.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.alerts.len()).sum::<usize>()
@@ -169,7 +185,7 @@ impl Saved {
         self.groups.iter_mut().flat_map(|group| &mut group.rules)
     }
 
-    /// Leaves out what has no room: of alerts, the newest are kept.
+    /// Leaves out what has no room. The newest alerts are kept.
     fn reduce(&mut self, most: usize) -> LeftOut {
         fn length<T: Serialize>(one: &T) -> usize {
             serde_json::to_vec(one).map_or(usize::MAX, |bytes| bytes.len() + 1)
@@ -224,7 +240,7 @@ impl Saved {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with them; then alerts begin as if there was no state.
+    /// Returns what is wrong with the bytes. The caller then begins without a state.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RulesError> {
         if bytes.len() > STATE_READ_BYTES_MAX {
             return Err(RulesError::StateTooLong(bytes.len()));
@@ -255,7 +271,16 @@ impl Saved {
 }
 
 impl SavedAlert {
-    /// When it was resolved last, as far as that is known (ms since 1970). That it went on elsewhere is no end.
+    /// See [`Saved::shift`].
+    fn shift(&mut self, by: i64) {
+        let SavedAlert { fired_at, fired_here_at, resolved_at, ended_before, keep_firing_since, .. } = self;
+        let others = [fired_at, fired_here_at, resolved_at, ended_before, keep_firing_since];
+        for time in others.into_iter().flatten().chain([&mut self.active_at]) {
+            *time = time.saturating_add(by);
+        }
+    }
+
+    /// When it was last resolved, as far as known (ms since 1970). An alert that went on elsewhere has not ended.
     pub fn last_end(&self) -> Option<i64> {
         match self.state == AlertState::Inactive.as_str() {
             true => self.resolved_at.filter(|_| !self.went_on),
@@ -277,14 +302,14 @@ impl SavedRule {
 }
 
 impl SavedGroup {
-    /// When what it says of its alerts was true (ms since 1970).
+    /// The time for which the state of its alerts was true (ms since 1970).
     pub(super) fn judged_at(&self) -> i64 {
         self.restored_from.unwrap_or(self.time)
     }
 }
 
 impl Evaluator {
-    /// What is to be saved; `None`: nothing is known of its alerts so far.
+    /// The state to save; `None`: nothing is known of its alerts so far.
     pub fn save(&self) -> Option<SavedGroup> {
         let time = self.last.max(self.known)?;
         let rules = self.group.rules.iter().zip(&self.rules).map(|(rule, progress)| SavedRule {
@@ -293,16 +318,16 @@ impl Evaluator {
             alerts: progress.alerts.iter().map(|alert| saved(alert)).collect(),
             series: progress.series.iter().map(plain).collect(),
         });
-        // Of a rule that is not there, nothing is known. With thousands of rules this is written at each change.
+        // A rule that is missing has no state. With thousands of rules, this saves much: the file is written at each change.
         let rules = rules.filter(|rule| !rule.alerts.is_empty() || !rule.series.is_empty());
         let (file, name) = (self.group.file.to_string(), self.group.name.to_string());
         let restored_from = self.restored_from;
         Some(SavedGroup { file, name, time, restored_from, rules: rules.collect() })
     }
 
-    /// A group whose alerts go on from a saved state, at this time. After a pause that is longer than
-    /// [`Settings::outage_tolerance`] they begin as if there was no state. If the saved time lies in the future, the clock was set back:
-    /// up to the same time, that counts as no pause, since an alert that begins again would act again.
+    /// Makes a group whose alerts go on from a saved state, at this time. After a pause longer than [`Settings::outage_tolerance`],
+    /// they begin without a state. If the saved time lies in the future by at most the same span, the clock was set back. This
+    /// counts as no pause, since an alert that begins again would act again.
     pub fn restore(group: Arc<Group>, settings: Arc<Settings>, saved: &SavedGroup, now: i64) -> Self {
         let mut evaluator = Evaluator::new(group, settings);
         let pause = now.saturating_sub(saved.time);
@@ -327,7 +352,7 @@ impl Evaluator {
         evaluator.gone.extend(left.iter().flat_map(|rule| gone_of(&rule.alerts, now)));
         let gone = left.into_iter().flat_map(|rule| &rule.series).map(|labels| LabelSet::new(labels.clone()));
         evaluator.ended = gone.collect::<BTreeSet<_>>();
-        // A process that is killed before its first pass leaves behind what it was given, as it is now.
+        // If this process is killed before its first pass, it leaves the restored state as it is.
         evaluator.known = Some(now);
         evaluator.restored_from = goes_on.then(|| saved.judged_at());
         evaluator.measure();
@@ -348,8 +373,8 @@ fn alerts(saved: &SavedRule, hold: i64, down_at: i64, now: i64, settings: &Setti
     alerts
 }
 
-/// Since when a pending alert counts as active after a pause, by Prometheus' rules: the pause does not count, and what has less
-/// than the grace time left waits that long, because much is still coming in.
+/// Since when a pending alert counts as active after a pause, by Prometheus' rules. The pause does not count. An alert with less
+/// than the grace time left waits for the grace time, since much data is still coming in.
 pub(super) fn active_since(active_at: i64, hold: i64, down_at: i64, now: i64, grace: i64) -> i64 {
     let left = hold.saturating_sub(down_at.saturating_sub(active_at));
     if left <= 0 {
@@ -389,7 +414,7 @@ pub(super) fn saved(alert: &Alert) -> SavedAlert {
     }
 }
 
-/// `None`: the state is none that this version knows.
+/// `None`: this version does not know the state.
 pub(super) fn restored(saved: &SavedAlert) -> Option<Alert> {
     let states = [AlertState::Inactive, AlertState::Pending, AlertState::Firing];
     Some(Alert {

@@ -1,5 +1,5 @@
-//! What is left of a rule for the hub when nodes judge it by themselves: the other nodes. Their samples come from a source that has
-//! been narrowed to them.
+//! The part of a rule that is left to the hub when nodes judge it by themselves: the other nodes. Their samples come from a source
+//! that is narrowed to them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,42 +8,43 @@ use khz_promql::{LabelSet, Matcher, QueryError, Run, Selection, SeriesId, Sink, 
 
 use crate::alerts::{Kept, NODE_LABEL};
 
-/// Nodes up to which queries are narrowed to them. Of more, everything is asked for, and what others give is left out.
+/// The most nodes to which queries are narrowed. For more nodes, the query asks for everything, and the results of other nodes are
+/// left out.
 const NARROWED_MAX: usize = 64;
 
-/// What is left of a rule for the hub.
+/// The part of a rule that is left to the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// The nodes that judge it by themselves.
     pub judging: BTreeSet<Arc<str>>,
     /// The nodes that the hub judges; `None`: all others.
     pub left: Option<BTreeSet<Arc<str>>>,
-    /// The nodes that another hub judges: their series are not seen.
+    /// The nodes that another hub judges. Rules do not see their series.
     pub away: Arc<BTreeSet<Arc<str>>>,
-    /// The nodes of which it is not known yet who judges them, or whose rows are still coming: their series are seen, and their
-    /// alerts stay as they are.
+    /// The nodes whose judge is not known yet, or whose rows are still coming. Rules see their series, and their alerts stay as
+    /// they are.
     pub settling: Arc<BTreeSet<Arc<str>>>,
-    /// The nodes that have gone a moment ago, and may be back at once: their alerts go on without their series, and so do those of no
-    /// node for a while.
+    /// The nodes that have just gone, and may be back at once. Their alerts go on without their series, and so do alerts of no node
+    /// for a while.
     pub gone: Arc<BTreeSet<Arc<str>>>,
-    /// When this hub ceased to see a node that it had judged (ms since 1970), the last time: another hub may have it. That hub must
-    /// evaluate before alerts of no node end here: it may have one by then.
+    /// When this hub last stopped seeing a node that it had judged (ms since 1970). Another hub may have the node. That hub must
+    /// evaluate before alerts of no node end here, since it may have such an alert by then.
     pub left_at: Option<i64>,
-    /// Until then (ms since 1970) it is not known whether that hub has evaluated: it does not answer, or has only begun.
+    /// Until this time (ms since 1970) it is not known whether that hub has evaluated: it does not answer, or has just started.
     pub unknown_until: i64,
 }
 
-/// For how long an alert of no node fires on without its series while some node has just gone (ms).
+/// How long an alert of no node fires on without its series after some node has just gone (ms).
 const GONE_KEPT: i64 = 10_000;
 
-/// How long a hub to which nodes go may wait before it evaluates, beside the interval of its group (ms): it may have been started a
-/// moment ago. Then it evaluates, and says so.
+/// How long a hub to which nodes go may wait before it evaluates, beside the interval of its group (ms), since it may have just
+/// started. Then it evaluates, and announces it.
 const LEFT_KEPT: i64 = 14_000;
 
-/// For how long an alert of no node fires on without its series, at most, while it is not known what another hub makes of it (ms).
+/// The longest time for which an alert of no node fires on without its series while another hub's result is unknown (ms).
 const UNKNOWN_KEPT: i64 = 60_000;
 
-/// Series of nodes may be gone so long before it is known that another hub has these nodes (ms).
+/// How long the series of nodes may be gone before it is known that another hub has these nodes (ms).
 const LEFT_EARLY: i64 = 10_000;
 
 impl Share {
@@ -55,7 +56,7 @@ impl Share {
     /// The alerts that go on without their series at a time, in a group of this interval (ms).
     pub(super) fn kept(&self, time: i64, interval: i64) -> Kept<'_> {
         let span = LEFT_KEPT.saturating_add(interval);
-        // A pass that began before the nodes left is of an earlier time, and its rules do not see them either.
+        // A pass that began before the nodes left has an earlier time, but its rules do not see them either.
         let until = self.unknown_until.saturating_add(interval);
         let left = self.left_at.map(|at| {
             let to = at.saturating_add(span).max(until);
@@ -75,13 +76,13 @@ impl Share {
         self.left.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// A source with the samples of what is left, and perhaps more.
+    /// A source with the samples that are left, and perhaps more.
     pub(super) fn of<'a>(&self, source: &'a dyn Source) -> Left<'a> {
         let are_others = !self.judging.is_empty() || !self.settling.is_empty();
         let few = self.left.as_ref().filter(|left| left.len() <= NARROWED_MAX && are_others);
         let matcher = few.and_then(|left| {
-            let names: Vec<String> = left.iter().map(|name| regex::escape(name)).collect();
-            Matcher::new(NODE_LABEL, "=~", &names.join("|"))?.ok()
+            let names: Vec<&str> = left.iter().map(|name| &**name).collect();
+            Matcher::any_of(NODE_LABEL, &names).ok()
         });
         Left { source, matcher }
     }
@@ -120,7 +121,7 @@ pub(super) struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
-    /// `source` without what has the label `instance` of one of these.
+    /// `source` without series whose label `instance` is one of these.
     pub fn new(source: &'a dyn Source, away: &'a BTreeSet<Arc<str>>) -> Self {
         Without { source, away }
     }
@@ -147,7 +148,7 @@ impl Source for Without<'_> {
     }
 }
 
-/// Passes on what is not of these nodes.
+/// Passes on the series of other nodes.
 struct Sieve<'a> {
     sink: &'a mut dyn Sink,
     away: &'a BTreeSet<Arc<str>>,

@@ -1,5 +1,4 @@
-//! What a node that judges by itself says of the rules of a group: their alerts on this node go on, at the node's time. It evaluates
-//! nothing.
+//! The word of a node that judges rules of a group by itself: its alerts go on with it, at the node's time. It evaluates nothing.
 
 use khz_model::exposed;
 use khz_promql::{Engine, METRIC_NAME, Source, VectorSample};
@@ -7,19 +6,20 @@ use khz_promql::{Engine, METRIC_NAME, Source, VectorSample};
 use super::{Evaluator, PassedAlert, RuleReport, Work};
 use crate::alerts::{AlertsError, Found, NODE_LABEL, Scope};
 
-/// A rule of which no alerts can be made on a node.
+/// A rule whose alerts cannot be made on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmade {
     /// The number of the rule in its group.
     pub rule: usize,
     /// Why, in Prometheus' words where it has some.
     pub error: String,
-    /// Series that a node tells apart may be one alert, or two alerts with the same labels, with which the whole rule fails: it must be
-    /// judged where all series are seen together.
+    /// True if series that a node keeps apart could be one alert, or two alerts with the same labels, which fail the whole rule.
+    /// Then the rule must be judged where all series are seen together.
     pub is_of_rule: bool,
 }
 
-/// Of which node a series is whose label a label of the rule has replaced, and why that node cannot judge the rule. `None`: it can.
+/// Finds a series whose node label was replaced by a label of the rule. Returns its node, and why that node cannot judge the rule.
+/// `None`: it can.
 pub(super) fn replaced(vector: &[VectorSample], found: &[Found]) -> Option<(String, String)> {
     let lost = vector.iter().zip(found).find_map(|(sample, alert)| {
         let is_lost = |name: &str, value: &str| {
@@ -35,8 +35,8 @@ pub(super) fn replaced(vector: &[VectorSample], found: &[Found]) -> Option<(Stri
 }
 
 impl Evaluator {
-    /// Takes what some alerting rules give on one node, which it says at a time of its own (ms since 1970): for each rule all its
-    /// series there, with the labels of the hub. Returns their alerts on this node, and which rules fail.
+    /// Takes a node's word on some alerting rules, at the node's own time (ms since 1970): for each rule all its series there, with
+    /// the labels of the hub. Returns their alerts on this node, and which rules fail.
     pub fn take(
         &mut self,
         engine: &Engine,

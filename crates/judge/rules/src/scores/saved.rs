@@ -87,7 +87,7 @@ impl Scores {
         text
     }
 
-    /// What such a text says. What is beyond the limits is left out.
+    /// Reads such a text. Entries beyond the limits are left out.
     ///
     /// # Errors
     /// Returns what is wrong with it.

@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::LEADS_MAX;
 
-/// What became of the warnings of a rule.
+/// The results of the warnings of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Score {
     /// How often it began to fire.
     pub fired: u64,
-    /// Of these: about nothing that is a node.
+    /// Firings that are about no node.
     pub elsewhere: u64,
-    /// Firings and warnings that came when the node was down already.
+    /// Firings and warnings that came when the node was already down.
     pub late: u64,
     /// Warnings after which the node went down within the window.
     pub down: u64,
     /// Warnings after which the node was drained because of another rule.
     pub drained: u64,
-    /// Warnings after which the node was drained because of this very rule: nobody knows what would have happened.
+    /// Warnings after which the node was drained because of this very rule. Nobody knows what would have happened.
     pub acted: u64,
     /// Warnings after which nothing happened.
     pub nothing: u64,
-    /// Warnings of which nobody knows: the node was away, or nobody looked.
+    /// Warnings with an unknown result: the node was away, or was not observed.
     pub unknown: u64,
     /// When it fired last (ms since 1970).
     pub last: i64,
@@ -40,7 +40,8 @@ impl Score {
         self.down + self.drained + self.acted + self.nothing + self.unknown + open
     }
 
-    /// How much earlier than the failure it fired, in ms: the median of the last [`LEADS_MAX`], and the lowest and the highest of all.
+    /// How much earlier than the failure it fired, in ms: the median of the last [`LEADS_MAX`], and the lowest and the highest of
+    /// all times.
     pub fn leads(&self) -> Option<(i64, i64, i64)> {
         let mut sorted: Vec<i64> = self.leads.iter().copied().collect();
         sorted.sort_unstable();
@@ -66,6 +67,6 @@ impl Score {
 pub struct Unforetold {
     /// The node.
     pub node: String,
-    /// Since when it is, or was, silent (ms since 1970).
+    /// When its silence began (ms since 1970).
     pub at: i64,
 }

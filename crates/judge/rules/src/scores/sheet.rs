@@ -1,4 +1,4 @@
-//! The scores as readers get them: one JSON object for each rule, and what they say of all rules together.
+//! The scores for readers: one JSON object for each rule, and a summary of all rules.
 
 use khz_model::moment::seconds_text;
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 mod compare;
 mod escape;
 mod humanize;
+mod letters;
 mod printf;
 mod prometheus;
 

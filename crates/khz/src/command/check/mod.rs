@@ -79,8 +79,21 @@ pub struct SourceCost {
     pub bytes: u64,
     /// CPU time of one gather.
     pub gather: Nanos,
-    /// Its rate with the present settings; `None` where it is not gathered.
+    /// Its rate with the present settings and at the present cost; `None` where it is not gathered.
     pub rate: Option<Rate>,
+    /// The share of one core that it may cost; `None` where it is not gathered.
+    pub budget: Option<f64>,
+    /// Why its rate is less than the settings say.
+    pub held_back: Option<HeldBack>,
+}
+
+/// Why a source is gathered less often than the settings say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldBack {
+    /// The rate of the settings.
+    pub wanted: Rate,
+    /// It costs more than that at the rate of the settings; else it is a survey, and these have a rate of their own.
+    pub is_too_dear: bool,
 }
 
 /// How reading a source went.

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use khz_gather::SourceReport;
+use khz_gather::{SourcePlan, SourceReport};
 use khz_model::{Absence, Fault, Nanos, Rate, Reading};
 use khz_parse::own_source::is_own;
 use khz_parse::textfile;
 
 use super::together::{Paced, Together};
 use super::wanted::Wanted;
-use super::{Finding, Found, Missing, SourceCost, privileges};
+use super::{Finding, Found, HeldBack, Missing, SourceCost, privileges};
 use crate::config::Plan;
 use crate::role::apart;
 use crate::role::gatherer::{gather_plan, rate_of, source_plans};
@@ -28,7 +28,11 @@ pub fn probe(plan: &Plan, wanted: &Wanted) -> Result<Found, Failure> {
         let source = planned.iter().find(|source| source.file.name == report.name);
         let as_root = privileges::more(report.name, is_root);
         let is_own = plan.sources.known.named(report.name).is_some_and(is_own);
-        SourceCost { as_root, ..source_cost(is_own, report, source.map(|source| rate_of(plan, source))) }
+        let mut cost = SourceCost { as_root, ..source_cost(is_own, report) };
+        if let Some(source) = source {
+            cost.pace(plan, source);
+        }
+        cost
     };
     let files = plan.sources.known.iter().filter(|file| is_selected(file)).map(|file| file.name);
     let selected: Vec<&str> = files.collect();
@@ -62,10 +66,34 @@ pub fn probe(plan: &Plan, wanted: &Wanted) -> Result<Found, Failure> {
     Ok(Found { together: Together::new(trial.tick, paced, plan.cpu_max, plan.rate_max), sources })
 }
 
+impl SourceCost {
+    /// Notes how often the source is gathered at this cost.
+    fn pace(&mut self, plan: &Plan, source: &SourcePlan) {
+        let (wanted, limits) = (rate_of(plan, source), source.limits(&plan.root, self.gather));
+        let allowed = limits.period_min.and_then(|period| Rate::from_period(rounded(period)));
+        let held = allowed.filter(|rate| wanted.is_above(*rate));
+        let is_too_dear = self.gather.as_secs_f64() * wanted.hz() > limits.share;
+        self.budget = Some(limits.share);
+        self.rate = Some(held.unwrap_or(wanted));
+        self.held_back = held.map(|_| HeldBack { wanted, is_too_dear });
+    }
+}
+
+/// A period as people read it: whole seconds, tenths of one, or whole milliseconds. It depends on a cost that is never the same again.
+fn rounded(period: Nanos) -> Nanos {
+    let step = match period.0 {
+        10_000_000_000.. => 1_000_000_000,
+        1_000_000_000.. => 100_000_000,
+        10_000_000.. => 1_000_000,
+        _ => 1,
+    };
+    Nanos(period.0.next_multiple_of(step))
+}
+
 /// What is said of a source that answers, and has no number now.
 const NOTHING: &str = "there is nothing now";
 
-fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> SourceCost {
+fn source_cost(is_own: bool, report: SourceReport) -> SourceCost {
     let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
     let has_value = report.values > 0;
     let names_several = is_own && report.remark.as_ref().is_some_and(|remark| remark.contains("; /"));
@@ -109,6 +137,8 @@ fn source_cost(is_own: bool, report: SourceReport, rate: Option<Rate>) -> Source
         as_root: None,
         bytes: report.bytes,
         gather: report.gather_time.unwrap_or_default(),
-        rate,
+        rate: None,
+        budget: None,
+        held_back: None,
     }
 }

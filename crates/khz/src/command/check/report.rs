@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use khz_gather::percent;
 use serde_json::json;
 
-use super::{Finding, Found, SourceCost, privileges};
+use super::{Finding, Found, HeldBack, SourceCost, privileges};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, wrapped};
 
@@ -36,7 +37,7 @@ pub fn print(found: &Found, as_json: bool, width: Option<usize>, out: &mut impl 
         writeln!(out, "{}", together.object())?;
     } else {
         out.write_all(table(sources).render(width).as_bytes())?;
-        for line in together.sentences() {
+        for line in sources.iter().filter_map(held_back).chain(together.sentences()) {
             writeln!(out, "\n{}", wrapped(&line, width.unwrap_or(100)).join("\n"))?;
         }
         out.write_all(remarks(sources, width.unwrap_or(100)).as_bytes())?;
@@ -92,6 +93,22 @@ fn table(sources: &[SourceCost]) -> Table {
     table
 }
 
+/// That a source is gathered less often than the settings say, and why.
+fn held_back(source: &SourceCost) -> Option<String> {
+    let (HeldBack { wanted, is_too_dear }, rate, budget) = (source.held_back?, source.rate?, source.budget?);
+    let name = &source.name;
+    Some(match is_too_dear {
+        true => {
+            let percent = percent(budget);
+            format!(
+                "{name}: at {wanted} it would cost more than its budget of {percent} % of a core, so it is gathered {} at this cost.",
+                rate.often()
+            )
+        }
+        false => format!("{name}: the settings say {wanted}, but surveys are made once a second at most."),
+    })
+}
+
 /// What is absent or failed, and why: one paragraph for each source and reason.
 fn remarks(sources: &[SourceCost], width: usize) -> String {
     let mut text = String::new();
@@ -144,6 +161,8 @@ fn object(source: &SourceCost) -> serde_json::Value {
         "bytes": source.bytes,
         "gather_ns": source.gather.0,
         "rate": source.rate.map(|rate| rate.to_string()),
+        "rate_of_settings": source.held_back.map_or(source.rate, |held| Some(held.wanted)).map(|rate| rate.to_string()),
+        "budget_percent": source.budget.map(percent),
         "cpu_hours_a_day": format!("{:.6}", source.hours_a_day()),
     })
 }
@@ -183,6 +202,8 @@ mod tests {
             bytes: 5120,
             gather: Nanos::from_micros(36),
             rate: Rate::from_hz(1000),
+            budget: None,
+            held_back: None,
         };
         vec![
             stat.clone(),
@@ -224,6 +245,26 @@ mod tests {
              \n\
              meminfo: absent: this kernel does not print it:\n  mem.high_total, mem.high_free\n"
         );
+    }
+
+    #[test]
+    fn a_source_that_is_gathered_less_often_than_the_settings_say_has_a_sentence() {
+        let mut sources = sources();
+        let rate = |hz| Rate::from_hz(hz).unwrap();
+        for (source, budget, is_too_dear) in [(0, 0.003, true), (1, 0.01, false)] {
+            let held_back = Some(HeldBack { wanted: rate(100), is_too_dear });
+            let (rate, budget) = (Some(rate(1)), Some(budget));
+            sources[source] = SourceCost { rate, budget, held_back, ..sources[source].clone() };
+        }
+        let mut out = Vec::new();
+        print(&found(sources), false, Some(200), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for sentence in [
+            "stat: at 100Hz it would cost more than its budget of 0.3 % of a core, so it is gathered",
+            "meminfo: the settings say 100Hz, but surveys are made once a second at most.",
+        ] {
+            assert!(text.contains(sentence), "{text}");
+        }
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub fn run(flags: ExportFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     if flags.parquet && !cfg!(feature = "parquet") {
         return Err(Failure::usage(NO_PARQUET));
     }
-    if let Some(span) = flags.chosen.past()? {
-        return past::run(&flags, outer, span, out);
+    if flags.chosen.is_past() {
+        return past::run(&flags, outer, out);
     }
     let flags = &flags;
     let opened = open(&flags.chosen)?;

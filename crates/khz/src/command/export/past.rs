@@ -10,16 +10,18 @@ use khz_store::lane_of_metric;
 use serde_json::{Map, Value, json};
 
 use super::{ExportFlags, create};
-use crate::command::past::{Asked, Span, Step, Within};
+use crate::command::job_nodes;
+use crate::command::past::{Asked, Step, Within};
 use crate::config::NodeFlags;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::quantities::{csv, labels_json};
 use crate::show::table::{json_line, printable};
 
 /// Prints the rows of this span, or writes them to the file that the flags name.
-pub fn run(flags: &ExportFlags, outer: NodeFlags, span: Span, out: &mut impl Write) -> Outcome {
-    let patterns = crate::command::patterns(&flags.chosen.patterns)?;
+pub fn run(flags: &ExportFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = crate::command::plan(flags.settings.clone().over(outer))?;
+    let named = job_nodes::patterns(&flags.chosen.patterns, &flags.target, &plan)?;
+    let (span, patterns) = (flags.chosen.span(&named)?, named.patterns);
     let ask = |shape| Asked::ask(&flags.target, &plan, &patterns, span, shape);
     // A table needs all its columns before the first row.
     let columns = if flags.json {

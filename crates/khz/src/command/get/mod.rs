@@ -7,14 +7,17 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use khz_ask::Answer;
+use khz_model::calendar::utc;
 use khz_model::{Nanos, Pattern, RangeShape};
 
+use crate::command::job_nodes;
 use crate::command::past::{self, Asked, Span, Within};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::look::{ColorFlag, Look};
 use crate::show::order::Order;
 use crate::show::outcome::{Failure, Outcome};
+use crate::show::table::remark;
 
 /// Examples for `khz get --help`.
 pub const EXAMPLES: &str = "\
@@ -32,12 +35,13 @@ Examples:
   khz get 'node*:load.1m' --age 1ms
                                     asks the nodes now, all at once. (Without
                                     --age a hub answers with the last rows)
+  khz get 'job(4711):load.1m'       the nodes of a job of the hub
   khz get 'node7:mem.*' --at '2026-11-21 14:03:20'
                                     the values of that moment in the hub's
                                     store, and their age then; also --at -1h
 
-A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
-metric and instance with * and ?. Quote it, because the shell has another use
+A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1)
+or job(ID), metric and instance with * and ?. Quote it, because the shell has another use
 for brackets and stars.
 
 Exit codes: 0 done, 1 no value was found, 2 wrong usage, 3 partly done: some
@@ -101,26 +105,32 @@ pub struct Way {
 
 /// Asks for the latest readings and prints them.
 pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let patterns = super::patterns(&flags.patterns)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let named = job_nodes::patterns(&flags.patterns, &flags.target, &plan)?;
+    let patterns = &named.patterns;
     let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let format = if flags.json { Format::Json } else { flags.format };
     if format == Format::Properties && flags.order.is_wanted() {
         return Err(Failure::usage("--sort and --top order a table or JSON: a property file has no order"));
     }
     let way = Way { format, order: flags.order, look: Look::of_stdout(flags.color.color) };
-    let Some(at) = &flags.at else {
-        let answer = flags.target.latest(&plan, &patterns, age_max)?;
+    let at = flags.at.as_deref().map(|at| past::moment("at", at)).transpose()?;
+    // What the nodes of a job do after its end is not the job's.
+    let ended = named.ended().filter(|_| at.is_none() && age_max.is_none());
+    if let Some((id, end)) = ended {
+        remark!("job {id} has ended: these are the values at its end, {}", utc(end));
+    }
+    let Some(at) = at.or(ended.map(|(_, end)| end)) else {
+        let answer = flags.target.latest(&plan, patterns, age_max)?;
         return print::print(&answer, way, None, out, &mut std::io::stderr());
     };
-    let at = past::moment("at", at)?;
     // A reading at that very moment counts.
     let to = Nanos(at.0.saturating_add(1));
     let before = Nanos(at.0.saturating_sub(AT_SPAN.0));
     let ask = |patterns: &[Pattern], from, to| {
         Asked::ask(&flags.target, &plan, patterns, Span { from, to }, RangeShape::Newest)
     };
-    let mut asked = ask(&patterns, before, to)?;
+    let mut asked = ask(patterns, before, to)?;
     let mut parts = asked.parts()?;
     let missing = asked.found().lacking();
     let mut older = None;

@@ -4,7 +4,7 @@ use khz_ask::{LaneStatus, NodeStatus};
 use serde_json::Value;
 
 use crate::show::look::Tone;
-use crate::show::quantities::{of_count, of_span};
+use crate::show::quantities::{of_count, of_difference, of_span};
 use crate::show::table::{Cell, Side, Table};
 
 /// Shown where nothing is known.
@@ -45,7 +45,7 @@ pub fn table(all: &[(NodeStatus, &Value)]) -> Table {
             known(sum(|lane| lane.rows)),
             Cell::new(sum(|lane| lane.lost), if has_lost { Tone::Bad } else { Tone::Plain }),
             known(sum(|lane| lane.late)),
-            known(span(status.clock_offset.as_deref())),
+            known(difference(status.clock_offset.as_deref())),
             known(span(status.round_trip.as_deref())),
             status.version.clone().into(),
             if status.expected { "yes" } else { "no" }.to_owned().into(),
@@ -82,6 +82,11 @@ fn rates(lanes: &[LaneStatus]) -> String {
     };
     let others = others.iter().map(short).map(|rate| rate.trim_end_matches("Hz").to_owned());
     others.chain([short(last)]).collect::<Vec<_>>().join("+")
+}
+
+/// How far a clock is off, from seconds as a decimal string.
+fn difference(seconds: Option<&str>) -> String {
+    seconds.and_then(|text| text.parse().ok()).map_or_else(|| UNKNOWN.to_owned(), of_difference)
 }
 
 /// A span in its largest unit, from seconds as a decimal string.

@@ -5,7 +5,7 @@ mod axes;
 mod compared;
 mod curves;
 mod page;
-mod past;
+pub mod past;
 mod rrd_files;
 
 use crate::command::past::Within;
@@ -47,6 +47,9 @@ Examples:
   khz plot --from -7d -m 'node7:load.1m' -o week.svg
                                                     the last week, from the
                                                     hub's store
+  khz plot -m 'job(4711):cpu.all.user' -o job.svg
+                                                    the nodes of a job, from
+                                                    its begin to its end
   khz plot load.rrd -o load.svg
                                                     the last day of an .rrd
                                                     file, all data sources
@@ -147,8 +150,8 @@ pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         true => Some(Form::Html),
         false => flags.output.as_deref().map(Form::of).transpose()?,
     };
-    if let Some(span) = flags.chosen.past()? {
-        let (chart, asked) = past::chart(&flags, outer, span)?;
+    if flags.chosen.is_past() {
+        let (chart, asked) = past::chart(&flags, outer)?;
         show(&flags, &chart, writer, out)?;
         return asked.end(Within::Span);
     }
@@ -195,14 +198,18 @@ fn show(flags: &PlotFlags, chart: &Chart, writer: Option<Form>, out: &mut impl W
 }
 
 /// The form of a file, from its name.
-enum Form {
+pub enum Form {
+    /// A picture of lines.
     Svg,
+    /// A picture of pixels.
     Png,
+    /// A page into which one can zoom.
     Html,
 }
 
 impl Form {
-    fn of(path: &Path) -> Result<Self, Failure> {
+    /// The form of this file.
+    pub fn of(path: &Path) -> Result<Self, Failure> {
         match path.extension().and_then(|word| word.to_str()) {
             Some("svg") => Ok(Form::Svg),
             Some("png") if cfg!(feature = "png") => Ok(Form::Png),
@@ -212,7 +219,8 @@ impl Form {
         }
     }
 
-    fn write(&self, chart: &Chart, shape: Shape) -> Result<Vec<u8>, Failure> {
+    /// The bytes of a file with this chart.
+    pub fn write(&self, chart: &Chart, shape: Shape) -> Result<Vec<u8>, Failure> {
         let picture = || khz_view::picture(chart, shape);
         match self {
             Form::Svg => Ok(khz_view::svg(&picture()).into_bytes()),

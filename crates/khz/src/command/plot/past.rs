@@ -7,22 +7,24 @@ use khz_view::{Chart, Point};
 
 use super::curves::{CURVES_MAX, Curve, GAP_PERIODS};
 use super::{Frame, PlotFlags, draw};
-use crate::command::past::{Asked, Span, Within};
+use crate::command::job_nodes;
+use crate::command::past::{Asked, Within};
 use crate::config::NodeFlags;
 use crate::show::outcome::Failure;
 
 /// Asks for the points and draws them. The answer says afterwards what of it was not there.
-pub fn chart(flags: &PlotFlags, outer: NodeFlags, span: Span) -> Result<(Chart, Asked), Failure> {
-    let (left, right) =
-        (crate::command::patterns(&flags.chosen.patterns)?, crate::command::patterns(&flags.right)?);
-    let patterns: Vec<Pattern> = left.iter().chain(&right).cloned().collect();
-    if patterns.is_empty() {
+pub fn chart(flags: &PlotFlags, outer: NodeFlags) -> Result<(Chart, Asked), Failure> {
+    if flags.chosen.patterns.is_empty() && flags.right.is_empty() {
         return Err(Failure::usage("say what to draw with --match; `khz catalog` lists every metric"));
     }
     if flags.per_sample {
         return Err(Failure::usage("--per-sample needs a recording: the store's points are drawn as rates"));
     }
     let (_, plan) = crate::command::plan(flags.settings.clone().over(outer))?;
+    let named = |texts: &[String]| job_nodes::patterns(texts, &flags.target, &plan);
+    let (left, right) = (named(&flags.chosen.patterns)?, named(&flags.right)?.patterns);
+    let span = flags.chosen.span(&left)?;
+    let patterns: Vec<Pattern> = left.patterns.iter().chain(&right).cloned().collect();
     let mut asked = Asked::ask(&flags.target, &plan, &patterns, span, RangeShape::Points(flags.points()))?;
     let seconds = span.to.since(span.from).as_secs_f64();
     let (mut curves, mut left_out, mut labels) = (Vec::new(), 0, 0);
@@ -43,7 +45,8 @@ pub fn chart(flags: &PlotFlags, outer: NodeFlags, span: Span) -> Result<(Chart, 
     Ok((draw(flags, &patterns, &right, (curves, left_out), frame)?, asked))
 }
 
-fn curve(part: &PastPart, from: Nanos, seconds: f64) -> Curve {
+/// The line of a series from this time on, of this many seconds.
+pub fn curve(part: &PastPart, from: Nanos, seconds: f64) -> Curve {
     let at = |time: Nanos| (time.0 as f64 - from.0 as f64) / 1e9;
     let usual = usual_distance(&part.points);
     let (mut points, mut gaps): (Vec<Point>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());

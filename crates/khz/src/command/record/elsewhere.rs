@@ -1,5 +1,5 @@
-//! Nodes that are at another one of the recorder's hubs, and what was said of them. While nodes move, nothing is said: only where they
-//! stay for a moment.
+//! Nodes that are at another one of the recorder's hubs, and what the command has said about them. While nodes move, nothing is
+//! printed. A change is printed once it lasts.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use khz_model::fold::fold;
 
 use crate::show::table::printable;
 
-/// Nodes that move from hub to hub have all arrived when nothing has changed for this long.
+/// When nothing has changed for this long, moving nodes have all arrived.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// Nodes with the hub at which they are.
 pub type Places = BTreeMap<String, String>;
 
-/// Where nodes are, and where they are for the user.
+/// The current places of nodes, and the places that the user knows.
 #[derive(Debug, Default)]
 pub struct Elsewhere {
     nodes: Places,
@@ -23,7 +23,7 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// These nodes are at other hubs now, and all others are not.
+    /// Sets the nodes that are at other hubs now. All other nodes are not.
     pub fn are(&mut self, nodes: Places, now: Instant) {
         (self.nodes, self.changed) = (nodes, Some(now));
     }
@@ -33,7 +33,7 @@ impl Elsewhere {
         &self.nodes
     }
 
-    /// What the user does not know yet, once it has settled: who has gone to which hub, and who has come back.
+    /// Settled changes that the user does not know: nodes that have gone to other hubs, and nodes that have come back.
     pub fn news(&mut self, now: Instant) -> Vec<String> {
         if self.changed.take_if(|changed| now.saturating_duration_since(*changed) >= SETTLED).is_none() {
             return Vec::new();

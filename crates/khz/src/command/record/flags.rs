@@ -89,7 +89,7 @@ pub struct RecordFlags {
     /// With --from: to this moment [default: now].
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// With --from: the HTTP door of the hub [default: the hub that runs on this machine].
+    /// With --from or --freeze-on-failure: the HTTP door of the hub [default: the hub that runs on this machine].
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// With --last: which lane of the rings [default: the fastest].
@@ -117,6 +117,11 @@ pub struct RecordFlags {
     /// Print nothing about progress, only what is missing.
     #[arg(short, long)]
     pub quiet: bool,
+    /// If the command after -- fails (by its exit code, or a signal), freeze the rings of these nodes, or of this one
+    /// (docs/blackbox.md). It asks the hub that runs here, or --server.
+    #[arg(long, value_name = "NODES", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          requires = "command")]
+    pub freeze_on_failure: Option<String>,
     /// Record while this program runs.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

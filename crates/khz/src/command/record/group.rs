@@ -1,5 +1,5 @@
-//! The control group of the program that is recorded: made for it, so that its use of the machine can be told from that of others, and
-//! removed after it. Where the user may make none, the program runs as any other.
+//! The control group of the recorded program. It is made for the program, so that its resource use can be told from that of others,
+//! and removed afterwards. If the user may not make a group, the program runs in the usual one.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::process::Child;
 
 use khz_model::Nanos;
 
-/// How the name of such a group begins; the number of the recorder's process follows.
+/// The prefix of the group's name. The process number of the recorder follows.
 const BEGIN: &str = "khz-record-";
 
 /// A group for one program.
@@ -16,7 +16,7 @@ pub struct Group {
     folder: PathBuf,
     /// The group in which this process is.
     own: PathBuf,
-    /// Its path below the folder of all groups, by which khz calls it.
+    /// Its path below the root of all groups, which is its name in khz.
     name: String,
 }
 
@@ -30,8 +30,8 @@ pub struct Used {
 }
 
 impl Group {
-    /// Makes a group: below the nearest group above this process that has no tasks itself, since only there the kernel counts memory
-    /// and input and output of the groups below; else below the own group.
+    /// Makes a group below the nearest parent group without tasks of its own, since only there the kernel counts memory and I/O per
+    /// group. Without such a parent, it lies below the own group.
     ///
     /// # Errors
     /// There is no cgroup v2, or the user may not make a group.
@@ -63,10 +63,10 @@ impl Group {
         &self.name
     }
 
-    /// Starts a program in the group: this process goes there for a moment, so that nothing that the program starts is outside.
+    /// Starts a program in the group. This process enters it for a moment, so that all children of the program are inside.
     ///
     /// # Errors
-    /// The program cannot be started. If only the group cannot be entered, the program runs outside.
+    /// The program cannot be started. If only entering the group fails, the program runs outside.
     pub fn start(&self, start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
         let entered = enter(&self.folder);
         let child = start();
@@ -76,7 +76,7 @@ impl Group {
         child
     }
 
-    /// What its programs have used until now.
+    /// The resources that its programs have used so far.
     pub fn used(&self) -> Used {
         let cpu = fs::read_to_string(self.folder.join("cpu.stat")).ok();
         let cpu = cpu.as_deref().and_then(cpu_time);
@@ -96,7 +96,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of recorders that have ended while something still ran in their groups, and are empty now.
+/// Removes empty groups of ended recorders whose programs ran on at that time.
 fn remove_left_over(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! The end of a recording from a hub: which rows may still come, how long they are waited for.
+//! The end of a recording from a hub: the rows that may still come, and how long to wait for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,27 +15,27 @@ use crate::show::table::printable;
 /// Rows that are on their way at the end come within this time.
 const LAST_ROWS: Duration = Duration::from_secs(5);
 
-/// The longest wait, at the end, for a hub that is away and for missed rows. An agent connects again within 4 s after its
-/// hub is back, and then sends the rows in its ring.
+/// The longest wait, at the end, for an absent hub and for missed rows. An agent connects again within 4 s after its hub is back,
+/// and then sends the rows in its ring.
 const MISSED_ROWS: Duration = Duration::from_secs(15);
 
 /// What a user can do at the end of a recording, and sees of it.
 pub struct Ending<'a> {
-    /// True where the user does not want to wait.
+    /// True if the user does not want to wait.
     pub is_wanted: &'a dyn Fn() -> bool,
-    /// Prints what is waited for.
+    /// Prints what the recorder waits for.
     pub say: &'a mut dyn FnMut(&str),
 }
 
 impl HubRows {
-    /// Waits for the rows gathered until now and for missed ones, cancels the subscription, and takes the rows that are on
-    /// their way. Stops waiting where the user wants that.
+    /// Waits for the rows gathered until now and for missed ones, cancels the subscription, and takes the rows that are on their
+    /// way. Stops waiting if the user wants that.
     pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         self.copy(recorder)?;
         self.copy_missed(recorder, ending)?;
         self.following.unsubscribe(self.interest);
         let until = Instant::now() + LAST_ROWS;
-        // The rows of open blocks are here already, and come at once: also where the user does not want to wait.
+        // The rows of open blocks are already here and come at once, so this does not wait long even if the user wants to stop.
         while !self.open.is_empty() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             if let Some(event) = self.events.next_within(left.min(POLL_PERIOD)) {
@@ -68,7 +68,7 @@ impl HubRows {
                 ));
             }
             let Some(event) = self.events.next_within(wait.min(POLL_PERIOD)) else { continue };
-            // A schema that grows is no new lane.
+            // A growing schema is no new lane.
             if matches!(&event, Event::Lane { lane, .. } if !self.open.contains(lane)) {
                 until = Instant::now() + self.flush;
             }
@@ -76,7 +76,7 @@ impl HubRows {
         }
     }
 
-    /// The rows that may still come, in words. `is_late`: the rows gathered until the end should have come.
+    /// A description of the rows that may still come. `is_late`: the rows gathered until the end should already be here.
     fn awaited(&self, recorder: &Recorder, is_late: bool) -> Option<String> {
         let owed = recorder.awaited(&self.began);
         let mut words = Vec::new();

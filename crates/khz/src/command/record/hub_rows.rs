@@ -1,5 +1,5 @@
-//! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
-//! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
+//! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. After a break,
+//! the link reconnects and fetches the missed rows, as far as the hub or the nodes still have them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
-/// A hub that runs answers within this time.
+/// A running hub answers within this time.
 const ANSWER: Duration = Duration::from_secs(5);
-/// When rows have begun to come, and no new node for this time, all nodes are there.
+/// After the first rows, if no new node comes within this time, all nodes are there.
 const LAST_NODE: Duration = Duration::from_millis(300);
 /// Nodes send their rows after ten rows or a tenth of a second, whichever is later, and at least once a second. The hub
 /// passes them on soon.
 const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const PASSED_ON: Duration = Duration::from_millis(50);
-/// How a hub's remark begins if patterns name nodes that it does not know.
+/// The start of a hub's remark about patterns with unknown nodes.
 pub const NOBODY: &str = "no node is called";
 
-/// What is wrong with nodes that are at none of the hubs themselves.
+/// The problem with nodes that are connected to none of the hubs directly.
 pub fn came_through(nodes: &BTreeSet<String>) -> String {
     format!(
         "{}: no rows at this rate through another hub, only one a second; name the hub to which the nodes connect, or record at 1Hz",
@@ -48,22 +48,22 @@ pub struct HubRows {
     pub(super) following: Following,
     pub(super) events: Events,
     pub(super) interest: u32,
-    /// Gathered rows have come after this time.
+    /// Within this time, gathered rows have arrived.
     pub(super) flush: Duration,
-    /// What is said of other rates than the requested one; `None` of past rows, and of a channel.
+    /// Remarks on rates that differ from the requested one; `None` for past rows and for a channel.
     rounding: Option<Rounding>,
-    /// The channel whose rows they are; `None`: series as nodes gather them.
+    /// The channel of the rows; `None`: series as nodes gather them.
     channel: Option<ChannelName>,
     /// The number of each lane in the recording.
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
     pub(super) open: HashSet<Arc<LaneKey>>,
     nodes: HashSet<String>,
-    /// Node and name of each lane that was open when the connection broke, and has not come again since.
+    /// Node and name of each lane that was open when the connection broke, and has not reappeared.
     pub(super) out_of_sight: HashSet<(String, String)>,
-    /// The first row of each lane's block that is not complete yet.
+    /// For each lane, the first row of its incomplete block.
     pub(super) began: HashMap<u32, u64>,
-    /// It copies rows that are there already.
+    /// It copies past rows.
     is_past: bool,
     /// Events that came before there was a recorder.
     early: Vec<Event>,
@@ -72,26 +72,25 @@ pub struct HubRows {
     /// Nodes that the hub knows, once its list is complete.
     known: Option<HashSet<String>>,
     listed: HashSet<String>,
-    /// What is recorded, and those patterns that nothing matches yet.
+    /// The patterns of the recording, and those that match nothing yet.
     patterns: Vec<Pattern>,
     unmatched: Vec<Pattern>,
-    /// Patterns of what is not there yet when it subscribes.
+    /// Patterns of series that do not exist yet at the time of the subscription.
     to_come: Vec<String>,
-    /// When it subscribed, by our clock since boot.
+    /// The time of the subscription, by our clock since boot.
     began_at: Nanos,
-    /// Nodes that were not there then.
+    /// Nodes that were not there at that time.
     unseen: Unseen,
     /// Nodes that are at another one of the hubs.
     elsewhere: Elsewhere,
-    /// Nodes that came through another hub, with a row a second in place of faster ones.
+    /// Nodes that came through another hub, with one row a second instead of faster ones.
     declined: BTreeSet<String>,
-    /// The last remark about each node and about the connection, by what the remark begins with.
+    /// The last remark about each node and about the connection, by its subject.
     remarks: HashMap<String, String>,
 }
 
 impl HubRows {
-    /// Subscribes, and waits until rows come.
-    /// `asked` is what should be there already.
+    /// Subscribes, and waits until rows come. `asked`: the patterns whose series should already exist.
     pub fn start(access: &Access, interest: &Interest, asked: &[Pattern]) -> Result<Self, Failure> {
         let mut hub = HubRows::begin(access, interest, None)?;
         hub.to_come =
@@ -99,7 +98,7 @@ impl HubRows {
         Ok(hub)
     }
 
-    /// The same for past rows: those of the base lanes, of the last `span`, as far as the hub has them.
+    /// The same for past rows: those of the base lanes in the last `span`, as far as the hub has them.
     pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
         HubRows::begin(access, interest, Some(span))
     }
@@ -113,7 +112,7 @@ impl HubRows {
         let following = Following::start(settings, sink).map_err(broken)?;
         let number = match past {
             Some(_) => following.subscribe_past(interest),
-            // Each row of a channel comes at once, as it does to its other readers.
+            // Each row of a channel comes at once, as for other readers.
             None => following.subscribe(interest, interest.channel.is_some()),
         };
         let number = number.map_err(Failure::usage)?;
@@ -137,7 +136,7 @@ impl HubRows {
             known: None,
             listed: HashSet::new(),
             patterns: interest.patterns.clone(),
-            // A channel selects its series itself, and some of them may not be there yet.
+            // A channel selects its series itself, and some of them may not exist yet.
             unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
             to_come: Vec::new(),
             began_at,
@@ -153,8 +152,8 @@ impl HubRows {
         Ok(hub)
     }
 
-    /// Waits until the hub has granted the subscription: a channel may have no row for days. What nodes remark then comes within
-    /// the time for the last node.
+    /// Waits until the hub has granted the subscription, since a channel may have no row for days. Remarks of nodes then come
+    /// within the time for the last node.
     fn wait_for_answer(&mut self) -> Result<(), Failure> {
         let (mut until, mut problem, mut is_granted) = (Instant::now() + ANSWER, None, false);
         while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
@@ -181,7 +180,7 @@ impl HubRows {
     fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
         let (latest, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
         let mut until = latest;
-        // A node whose schema grows sends more pieces, and is no new node.
+        // A node with a growing schema sends more pieces, but is no new node.
         let mut nodes: HashSet<String> = HashSet::new();
         while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
             match &event {
@@ -190,7 +189,7 @@ impl HubRows {
                 }
                 Event::Down { problem: text } => problem = Some(text.clone()),
                 Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
-                // Nobody waits for seconds to hear that a name is misspelt.
+                // A user should not wait for seconds to learn of a misspelt name.
                 Event::Told { text, .. } if !text.is_empty() => {
                     self.told(text.clone());
                     continue;
@@ -233,7 +232,7 @@ impl HubRows {
         Ok(())
     }
 
-    /// Takes what came before there was a recorder. Lanes come before the list that says whose nodes are there.
+    /// Handles events that came before there was a recorder. Lanes come before the list that tells which nodes are known.
     fn take_early(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         let early = std::mem::take(&mut self.early);
         if early.is_empty() {
@@ -269,7 +268,7 @@ impl HubRows {
                 Ok(())
             }
             Event::Nodes => {
-                // One list is enough: a node that comes later is recorded, and so known.
+                // One list is enough: a later node is recorded, and so known.
                 self.known = Some(std::mem::take(&mut self.listed));
                 self.following.roster(false);
                 Ok(())
@@ -374,7 +373,7 @@ impl HubRows {
         Ok(())
     }
 
-    /// Names nodes of the patterns that are not up when the recording begins. Of several hubs another one may have them.
+    /// Prints which nodes of the patterns are not up at the start of the recording. With several hubs, another hub may have them.
     fn remark_down(&self, mut down: Vec<String>) {
         let is_chosen = |node: &String| self.patterns.iter().any(|pattern| pattern.matches_node(node));
         down.retain(is_chosen);
@@ -398,7 +397,8 @@ impl HubRows {
         }
     }
 
-    /// A hub's remark on the subscription. Of several hubs each knows other nodes: which ones none has is clear at the end.
+    /// Handles a hub's remark on the subscription. Each of several hubs knows other nodes. Only the end shows which nodes no hub
+    /// knows.
     fn told(&mut self, text: String) {
         let is_early = self.to_come.iter().any(|one| text.starts_with(&format!("nothing matches {one}")));
         let is_known_elsewhere = self.has_others && text.starts_with(NOBODY);
@@ -407,7 +407,7 @@ impl HubRows {
         }
     }
 
-    /// Prints a remark on stderr, but not the same one twice in succession about the same thing.
+    /// Prints a remark on stderr, unless it repeats the last one about the same subject.
     fn remark(&mut self, text: String) {
         let about = text.split_once(": ").map_or(text.as_str(), |(about, _)| about).to_owned();
         if self.remarks.get(&about) != Some(&text) {
@@ -416,7 +416,7 @@ impl HubRows {
         }
     }
 
-    /// Why no more rows will come; `None` while they do.
+    /// Why no more rows will come; `None` while they come.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
@@ -441,8 +441,8 @@ impl HubRows {
         }
     }
 
-    /// Nodes that patterns name and that sent nothing: those that the hub knows, and those that it does not know. Of a list that
-    /// does not spell out its nodes at least one has to be there.
+    /// Named nodes that sent nothing: those that the hub knows, and those that it does not know. A list that does not spell
+    /// out its nodes counts as unknown if no known node matches it.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
         let named = khz_model::pattern::named_nodes(patterns).into_iter();
         let is_nowhere =

@@ -2,6 +2,7 @@
 //! source of the rows (`origin.rs`), decides when to end, and prints how it goes.
 
 mod elsewhere;
+mod failure;
 pub mod flags;
 mod group;
 mod hub_end;
@@ -26,8 +27,10 @@ use khz_model::{ByteSize, ChannelName, ChannelTerms, Interest, Nanos, Pattern, R
 use khz_record::{Missing, RecordError, Recorder, Rotation};
 use serde_json::json;
 
+use crate::command::job_nodes;
 use crate::command::past::Span;
 use crate::command::recording::of_error;
+use crate::command::target::Target;
 use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
 use crate::show::misses;
@@ -47,12 +50,12 @@ const OUTPUT: &str = "recording.khzt";
 /// The new name of the recording before.
 const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
-/// Nodes with missing rows that are named; of more nodes only the number is printed.
+/// The most nodes with missing rows that are named. For more nodes, only their number is printed.
 const NODES_NAMED_MAX: usize = 20;
-/// The first signal ends the recording, or goes on to the program that is recorded; the second one ends the wait for missing rows, a
-/// third one khz itself.
+/// The first signal ends the recording, or is passed on to the recorded program. The second one ends the wait for missing rows, and
+/// a third one khz itself.
 const SIGNALS_MAX: u32 = 2;
-/// The link carries no rows out of the store.
+/// The link cannot carry rows of the store.
 const FROM_HUB: &str =
     "--from asks the store of a hub at its HTTP door: name that with --server, not with --hub";
 /// The time between two copies: a ring holds some seconds.
@@ -73,14 +76,22 @@ pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     }
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
     check_channel(&flags)?;
-    let task = Task::of(&flags)?;
-    if let Some(from) = &flags.from {
+    let target = Target { server: flags.server.clone(), direct: false };
+    let named = job_nodes::patterns(&flags.patterns, &target, &plan)?;
+    let of_job = named.ended().and_then(|_| named.span()).filter(|_| flags.last.is_none());
+    let task = Task::of(&flags, named.patterns)?;
+    let past = match &flags.from {
+        Some(from) => Some(Span::of(from, flags.to.as_deref())?),
+        // The job has ended, so no more rows come.
+        None => of_job,
+    };
+    if let Some(span) = past {
         if flags.hub.is_some() {
             return Err(Failure::usage(FROM_HUB));
         }
-        return store_rows::record(&flags, &task, &plan, Span::of(from, flags.to.as_deref())?);
+        return store_rows::record(&flags, &task, &plan, span);
     }
-    if flags.to.is_some() || flags.server.is_some() {
+    if flags.to.is_some() || flags.server.is_some() && flags.freeze_on_failure.is_none() {
         return Err(Failure::usage("--to and --server need --from, which asks the store of a hub"));
     }
     match &flags.last {
@@ -89,7 +100,7 @@ pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     }
 }
 
-/// What a file of parameters may have beside a channel is refused like flags are.
+/// Other settings beside a channel are refused, in a file of parameters as for flags.
 fn check_channel(flags: &RecordFlags) -> Result<(), Failure> {
     let others = [
         ("patterns", !flags.patterns.is_empty()),
@@ -107,11 +118,8 @@ fn check_channel(flags: &RecordFlags) -> Result<(), Failure> {
 }
 
 impl Task {
-    fn of(flags: &RecordFlags) -> Result<Self, Failure> {
-        let patterns = match flags.patterns.as_slice() {
-            [] => vec![Pattern::everything()],
-            texts => super::patterns(texts)?,
-        };
+    fn of(flags: &RecordFlags, patterns: Vec<Pattern>) -> Result<Self, Failure> {
+        let patterns = if flags.patterns.is_empty() { vec![Pattern::everything()] } else { patterns };
         let span: Option<Nanos> =
             flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
         let rotation = rotation(flags.rotate.as_deref(), flags.keep)?;
@@ -220,7 +228,7 @@ fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value 
     note
 }
 
-/// Names the nodes with missing rows on stderr, each with what is missing; if it is quiet, only those that change the exit code.
+/// Names the nodes with missing rows on stderr, each with its missing rows. With `is_quiet`, only those that change the exit code.
 fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
     let is_named = |missing: &Missing| !is_quiet || missing.rows > 0 || missing.silences > 0;
     let lacking: Vec<_> = lacking.iter().filter(|(_, missing)| is_named(missing)).collect();
@@ -243,7 +251,8 @@ fn remark_silent(silent: &[(String, Nanos)]) {
     }
 }
 
-/// How the command ends when this is missing. A tick that a busy machine missed is no failure; a second of them is.
+/// The end of the command with these missing rows. A busy machine may miss a tick: this is no failure, but a whole second of ticks
+/// is.
 fn done(nodes: Done, missing: &Missing) -> Done {
     let Missing { rows, ticks, silences, .. } = *missing;
     const WHY: &str = "nodes have stood still, or were out of reach";
@@ -276,7 +285,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let channel = channel.map(|name| Arc::new(ChannelTerms::named(name)));
     let group = group_of(flags, plan);
     let mut patterns = task.patterns.clone();
-    // A group that is not there yet is a part of what was asked for.
+    // The group does not exist yet, but is a part of the request.
     patterns
         .extend(group.as_ref().and_then(|group| Pattern::new(&format!("cgroup.*[{}]", group.name())).ok()));
     let interest = Interest { channel, ..Interest::new(patterns, rate, flags.exact) };
@@ -298,6 +307,8 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
     recorder.end_at(now());
     let code = program::end_of(&mut child, followed.is_ok(), &passed);
+    // Freeze at once, since the rings overwrite old rows.
+    failure::freeze(flags, plan, code);
     followed.map_err(of_error)?;
     let before = signals.load(Ordering::Relaxed);
     let is_wanted = || signals.load(Ordering::Relaxed) > before;
@@ -347,7 +358,7 @@ fn follow(
         recorder.tick(now())?;
         progress.draw(|| recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-        // Signals reach the program, too, and its end ends the recording.
+        // Signals are passed on to the program, and its end ends the recording.
         let is_stopped = origin.refused().is_some() || child.is_none() && signals.load(Ordering::Relaxed) > 0;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
@@ -357,7 +368,7 @@ fn follow(
     }
 }
 
-/// A control group for the program; `None`: there is no program, or it is recorded on another machine only, or nobody may make one.
+/// A control group for the program; `None`: there is no program, it is recorded only on another machine, or no group can be made.
 fn group_of(flags: &RecordFlags, plan: &Plan) -> Option<Group> {
     let is_wanted = !flags.command.is_empty() && flags.channel.is_none() && plan.root == Path::new("/");
     match is_wanted.then(Group::make)? {
@@ -382,7 +393,7 @@ fn group_note(group: &Group, used: &Used) -> serde_json::Value {
     })
 }
 
-/// Says what the program has used, and if something of it still runs.
+/// Prints the resources that the program has used, and whether a part of it still runs.
 fn remark_used(group: &Group, used: &Used) {
     let cpu = used.cpu.map(|cpu| format!("{} of CPU time", of_span(cpu.0 as f64 / 1e9)));
     let memory = used.memory.map(|bytes| format!("at most {} of memory", of_bytes(bytes as f64, "")));

@@ -25,12 +25,12 @@ pub struct NodeRows {
     node: NodeName,
     /// Remembers what was printed about its rate.
     pace: Pace,
-    /// This node lacks something that was asked for; stderr has said so.
+    /// This node lacks requested series, which was printed on stderr.
     pub has_misses: bool,
 }
 
 impl NodeRows {
-    /// Starts to gather, and waits for the first row. `asked` is what should be there already.
+    /// Starts to gather, and waits for the first row. `asked`: the patterns whose series should already exist.
     pub fn start(plan: &Plan, interest: &Interest, asked: &[Pattern]) -> Result<Self, Failure> {
         let Interest { patterns, rate, exact, .. } = interest;
         let node = plan.node.as_str();
@@ -57,7 +57,7 @@ impl NodeRows {
         Ok(rows)
     }
 
-    /// Says once that rows come more slowly than asked, and once that they come as asked again.
+    /// Prints once that rows come more slowly than requested, and once that the requested rate is back.
     fn remark_pace(&mut self) {
         let news = Rate::from_period(self.lane.period()).and_then(|rate| self.pace.news(rate));
         if let Some(text) = news {
@@ -83,7 +83,7 @@ impl NodeRows {
         self.copy.begin(recorder, self.lane.period())
     }
 
-    /// Copies what has come since the last call.
+    /// Copies the rows that have come since the last call.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.remark_pace();
         self.copy.copy(recorder)

@@ -52,22 +52,22 @@ pub enum Origin {
     Node {
         /// `None` after the end.
         rows: Option<Box<NodeRows>>,
-        /// This node lacks something that was asked for; stderr has said so.
+        /// This node lacks requested series, which was printed on stderr.
         has_misses: bool,
     },
 }
 
-/// What was asked for and did not come.
+/// Requested nodes and series that did not come.
 #[derive(Debug, Default)]
 pub struct Absent {
     /// Nodes that the hub knows, and that sent nothing.
     pub missing: Vec<String>,
-    /// Nobody has something that was asked for; stderr has said so.
+    /// No node has some requested series, which was printed on stderr.
     pub has_misses: bool,
 }
 
 impl Absent {
-    /// What a hub did not have. It is named on stderr, unless the hub has named it.
+    /// The nodes and series that a hub did not have. They are named on stderr, unless the hub has named them.
     pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
         let (missing, unknown) = hub.missing(patterns);
         let mut unmatched = hub.unmatched();
@@ -95,7 +95,7 @@ impl Absent {
         Absent { missing, has_misses }
     }
 
-    /// How the command ends, where the rest was recorded.
+    /// The end of the command, if the rest was recorded.
     pub fn end(self) -> Done {
         match self.missing.is_empty() && !self.has_misses {
             true => Done::Wholly,
@@ -105,8 +105,8 @@ impl Absent {
 }
 
 impl Origin {
-    /// The hub that was named or runs here, else this node. Rows have begun to come when this returns.
-    /// `asked` is what should be there already.
+    /// The hub that was named or runs here, else this node. Rows have begun to come when this returns. `asked`: the patterns whose
+    /// series should already exist.
     pub fn start(
         flags: &RecordFlags,
         plan: &Plan,

@@ -1,5 +1,4 @@
-//! The program that is recorded: whether it is there, its start, the signals that go on to it, and its end. What it uses is counted in
-//! `group.rs`.
+//! The recorded program: whether it exists, its start, its signals, and its end. `group.rs` counts its resource use.
 
 use std::fs;
 use std::io;
@@ -19,8 +18,8 @@ const NOT_FOUND: u8 = 127;
 /// There is one, and it cannot be run.
 const NOT_RUN: u8 = 126;
 
-/// Refuses a program that is not there or cannot be run, before anything begins: there would be an empty recording, perhaps under the
-/// name of the one before.
+/// Refuses a missing or unusable program before anything begins. Otherwise there would be an empty recording, perhaps in place of
+/// an older one.
 pub fn check(command: &[String]) -> Result<(), Failure> {
     let Some(program) = command.first() else { return Ok(()) };
     let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect());
@@ -72,14 +71,14 @@ fn not_started(program: &str, error: &io::Error) -> Failure {
     Failure::NotStarted { code, problem: format!("cannot start {program}: {error}; nothing was recorded") }
 }
 
-/// The way of signals to the program. It is there before the program is.
+/// Passes signals to the program. It exists before the program starts.
 #[derive(Clone, Default)]
 pub struct Passed(Arc<Mutex<Way>>);
 
 #[derive(Default)]
 struct Way {
     program: Option<Pid>,
-    /// What came before the program was there: as few as `khz record` counts.
+    /// Signals that came before the program was started, at most as many as `khz record` counts.
     waiting: Vec<Signal>,
 }
 
@@ -91,12 +90,12 @@ impl Passed {
         std::mem::take(&mut way.waiting).into_iter().for_each(|signal| way.pass(signal));
     }
 
-    /// The program has ended: another one may get its number.
+    /// The program has ended, and another process may get its number.
     fn to_nobody(&self) {
         *self.lock() = Way::default();
     }
 
-    /// Passes a signal on. Ctrl-C has come from the terminal to the program, too.
+    /// Passes a signal on. The terminal itself has already sent Ctrl-C to the program.
     pub fn pass(&self, signal: Signal) {
         let mut way = self.lock();
         match way.program {

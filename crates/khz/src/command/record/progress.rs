@@ -1,4 +1,4 @@
-//! How a recording goes: a line that is redrawn on a terminal, and one at the end.
+//! The progress of a recording: a line that is redrawn on a terminal, and one at the end.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
@@ -12,7 +12,7 @@ use crate::show::terminal;
 
 /// The time between two redraws: at most four a second.
 const PERIOD: Duration = Duration::from_millis(250);
-/// The rate of writing is that of about this time: blocks come in bursts.
+/// The writing rate is the mean over about this time, since blocks come in bursts.
 const WRITTEN_SPAN: Duration = Duration::from_secs(5);
 
 /// The line.
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// The line while it goes on: time, rows, what is missing, bytes, and how fast they are written. What matters most comes
+    /// The line while it goes on: time, rows, what is missing, bytes, and how fast they are written. The most important parts come
     /// first, because a narrow terminal cuts the end.
     fn live(&mut self, counts: &Counts, now: Instant) -> String {
         let Counts { nodes, rows, bytes, .. } = counts;
@@ -66,7 +66,7 @@ impl Progress {
 
     /// Bytes a second; unknown at the beginning.
     fn rate_of_writing(&mut self, bytes: u64, now: Instant) -> Option<f64> {
-        // The first one is as old as the span, or a little older.
+        // Keep a first entry that is at least as old as the span.
         while self
             .written
             .get(1)
@@ -98,8 +98,8 @@ impl Progress {
     }
 
     /// Prints the line of the whole recording.
-    pub fn end(&self, counts: &Counts, path: &std::path::Path) {
-        let start = if self.is_shown { "\r\x1b[K" } else { "" };
+    pub fn end(mut self, counts: &Counts, path: &std::path::Path) {
+        let start = if std::mem::take(&mut self.is_shown) { "\r\x1b[K" } else { "" };
         if !self.is_quiet {
             eprintln!("{start}khz: {}: {}", path.display(), self.line(counts));
         }
@@ -139,8 +139,17 @@ impl Progress {
     }
 }
 
-/// The rates of the rows, where they are others than asked. Why they are was said when it was known: a node may be at its CPU
-/// ceiling, come through another hub at its base rate, or have a base rate that is no multiple.
+impl Drop for Progress {
+    /// Later messages, for example about a full disk, must not follow the live line.
+    fn drop(&mut self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// The rates of the rows, if they differ from the requested one. The reason was already printed: a node may be at its CPU ceiling,
+/// come through another hub at its base rate, or have a base rate that is no multiple.
 fn other_rates(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
     let is_other = |rate: Rate| rate.is_slowed_from(asked) || rate.rounded_from(asked).is_some();

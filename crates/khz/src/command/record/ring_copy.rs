@@ -1,5 +1,5 @@
-//! Copies the blocks of a ring into a recording, byte for byte. Follows the ring, and counts blocks that were overwritten
-//! before they were copied, or whose schema was gone before it was.
+//! Copies the blocks of a ring into a recording, byte for byte. Follows the ring. Counts blocks that were overwritten, or whose
+//! schema was gone, before they were copied.
 
 use khz_block::trace::LaneHead;
 use khz_model::Nanos;
@@ -20,7 +20,7 @@ pub struct RingCopy {
     schema: Option<(u32, u64)>,
     /// The block under copy, kept for its memory.
     bytes: Vec<u8>,
-    /// Blocks that were overwritten before they were copied, or whose schema was gone: without it, their numbers mean
+    /// Blocks that were overwritten before they were copied, or whose schema was gone. Without a schema, their numbers mean
     /// nothing.
     pub overtaken: u64,
 }
@@ -91,14 +91,14 @@ impl RingCopy {
         Ok(())
     }
 
-    /// The writer was faster: continues with the oldest block of the ring.
+    /// The writer has overtaken the copy, which continues with the oldest block of the ring.
     fn overtake(&mut self) {
         self.overtaken += 1;
         self.at = self.reader.oldest().max(self.at + 1);
         self.bytes.clear();
     }
 
-    /// Copies what the recording lacks of a generation's schema. `false`: the ring does not have it any more.
+    /// Copies the missing part of a generation's schema. Returns false if the ring does not have it any more.
     fn copy_schema(&mut self, generation: u32, recorder: &mut Recorder) -> Result<bool, RecordError> {
         let Some(bytes) = self.reader.schema_bytes(generation) else { return Ok(false) };
         let mut done = self.schema.filter(|(known, _)| *known == generation).map_or(0, |(_, bytes)| bytes);
@@ -106,7 +106,7 @@ impl RingCopy {
         while bytes > done {
             piece.clear();
             let copied = self.reader.schema(generation, done, PIECE, &mut piece);
-            // The ring is foreign: it may have become shorter than it said.
+            // The ring belongs to another process, and may have become shorter than announced.
             let Some(length) = copied.filter(|&length| length > 0) else { return Ok(false) };
             recorder.schema(self.lane, generation, done, &piece)?;
             done += length as u64;

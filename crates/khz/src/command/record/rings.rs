@@ -56,7 +56,7 @@ pub fn record(
     Ok(misses)
 }
 
-/// The lane that was named, else the fastest.
+/// The named lane, or the fastest one.
 fn lane<'a>(rings: &'a NodeRings, name: Option<&str>) -> Result<&'a Reader, Failure> {
     let readers = || rings.lanes.iter().map(|(_, reader)| reader);
     let found = match name {

@@ -1,4 +1,4 @@
-//! Past rows out of the store of a hub: `khz record --from`. The hub puts them together to blocks, which are written as they come.
+//! Past rows from the store of a hub: `khz record --from`. The hub builds blocks from them, which are written as they come.
 
 use khz_ask::{Past, PastBytes, Server};
 use khz_block::trace::{HEADER_BYTES, check_header};
@@ -95,7 +95,7 @@ fn copy(
     Err(answer.broke_off("it has no end").into())
 }
 
-/// How much of the time is done, in percent. Nodes come one after the other in each hour, so this goes in leaps.
+/// How much of the time is done, in percent. In each hour, nodes come one after the other, so the value grows in steps.
 fn share(span: Span, chunks: &PastChunks) -> u64 {
     let (passed, all) = (chunks.reached.since(span.from).0, span.to.since(span.from).0.max(1));
     (u128::from(passed) * 100 / u128::from(all)).min(100) as u64

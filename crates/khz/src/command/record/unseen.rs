@@ -1,5 +1,5 @@
-//! Nodes that were not at the recorder's hub when the recording began. Of those that were there before, the hub offers the old lanes:
-//! what is in them is from before the recording, until the nodes come back.
+//! Nodes that were not connected to the recorder's hub when the recording began. If such a node was there before, the hub offers
+//! its old lanes. Their rows are from before the recording, until the node returns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// The hub lists this node as not up, before the first rows.
+    /// Notes a node that the hub lists as not up, before the first rows.
     pub fn is_down(&mut self, node: &str) {
         self.nodes.insert(node.to_owned());
     }
 
-    /// The recording has begun: lanes that are offered from now on are new, or were offered before.
+    /// The recording has begun. Lanes that are offered from now on are new, or were already offered.
     pub fn begun(&mut self) {
         self.nodes.clear();
     }
@@ -33,12 +33,12 @@ impl Unseen {
         }
     }
 
-    /// True for a lane of which only old rows have come.
+    /// True for a lane that has delivered only old rows.
     pub fn has(&self, lane: &LaneKey) -> bool {
         self.lanes.contains_key(lane)
     }
 
-    /// Rows before this one have come. `true`: they are old ones. With the first other one the node is there.
+    /// Handles rows before this one. Returns true if they are old. The first new row means that the node is there.
     pub fn is_old(&mut self, lane: &LaneKey, end: u64) -> bool {
         let Some(&next_row) = self.lanes.get(lane) else { return false };
         if end > next_row {

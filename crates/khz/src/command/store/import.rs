@@ -151,7 +151,7 @@ impl Import<'_> {
                 let block = LoggedBlock { header, rows, schema, schema_hash, bytes, last, shift: 0 };
                 self.intake.block(&logged, block);
             }
-            Event::Lost(..) | Event::Note(_) => {}
+            Event::Lost(..) | Event::Note(_) | Event::ClockSet(_) => {}
         }
         if self.waiting >= self.commit_bytes {
             self.waiting = 0;

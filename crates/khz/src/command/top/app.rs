@@ -1,16 +1,17 @@
-//! What is shown. `app/acts.rs` has what each key changes about it, `app/steps.rs` the past. It reads no clock, asks nobody and draws
-//! nothing: the loop of `run.rs` compares what it wants with what is running, and gives it what comes.
+//! The state of the screen. `app/acts.rs` changes it by keys, `app/steps.rs` moves through the past. It reads no clock, asks nobody
+//! and draws nothing. The loop of `run.rs` compares the wanted subscriptions with the running ones, and passes on the rows that
+//! come.
 
 mod acts;
 mod steps;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use khz_ask::Piece;
 use khz_model::fold::fold;
 use khz_model::{Nanos, Rate};
 
-use super::list::{List, note_odd};
+use super::list::{List, OddTimes};
 use super::look::Look;
 use super::node::{Keep, Node};
 use super::processes::Processes;
@@ -22,12 +23,17 @@ use super::world::World;
 const NODE_COLUMNS: usize = super::curve::COLUMNS_MAX;
 const LIST_COLUMNS: usize = 256;
 
-/// What of the past is asked for at once: before a moment, so that charts have something to show, and after it, for the next steps.
+/// How much of the past one question asks for: rows before a moment, so that charts are not empty, and rows after it, for the next
+/// steps.
 const NODE_BEFORE: Nanos = Nanos::from_secs(300);
 const NODE_AFTER: Nanos = Nanos::from_secs(60);
 const LIST_BEFORE: Nanos = Nanos::from_secs(60);
+const LIST_BEFORE_MAX: Nanos = Nanos::from_secs(240);
+/// The readings that a list asks for, and roughly the number of series for each node.
+const LIST_READINGS: u64 = 400_000;
+const LIST_SERIES: u64 = 20;
 const LIST_AFTER: Nanos = Nanos::from_secs(20);
-/// The rows of a live picture that are drawn again when its scale changes.
+/// How far back rows of a live picture are drawn again when its scale changes.
 const ALL: Nanos = Nanos::from_secs(86_400);
 
 /// The width of a column of the charts: the period of the rows times one of these.
@@ -40,9 +46,9 @@ const MINUTE: Nanos = Nanos::from_secs(60);
 pub enum Origin {
     /// A running khz.
     Server,
-    /// This machine's kernel, read by this process: there is no past but what was seen.
+    /// This machine's kernel, read by this process. The only past is what was seen.
     Kernel,
-    /// A recording: there is no present.
+    /// A recording, which has no present.
     Recording,
 }
 
@@ -53,6 +59,27 @@ pub struct Wanted {
     pub node: Option<String>,
     /// Rows a second.
     pub rate: u16,
+    /// How often the live view was started from nothing. After each start, columns must come again.
+    pub begun: u64,
+}
+
+/// The wanted moment of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// The last row shortly before this moment, or silent nodes, or else the first row after it.
+    At(Nanos),
+    /// The last row up to this moment, however old.
+    UpTo(Nanos),
+    /// The first row after this moment, however late.
+    After(Nanos),
+}
+
+impl Sought {
+    /// The moment at which the search begins.
+    pub fn moment(self) -> Nanos {
+        let (Sought::At(moment) | Sought::UpTo(moment) | Sought::After(moment)) = self;
+        moment
+    }
 }
 
 /// Rows of the past that are wanted.
@@ -60,12 +87,12 @@ pub struct Wanted {
 pub struct Question {
     /// One node; `None`: the list.
     pub node: Option<String>,
-    /// The rows from here on.
-    pub from: Nanos,
-    /// And before this.
-    pub to: Nanos,
-    /// The moment to be shown then: the last row up to it, or else the first one after it.
-    pub at: Nanos,
+    /// The moment to be shown then.
+    pub sought: Sought,
+    /// How long before that moment all rows are wanted.
+    pub before: Nanos,
+    /// How long after that moment all rows are wanted.
+    pub after: Nanos,
 }
 
 /// A moment of the past.
@@ -73,8 +100,15 @@ pub struct Past {
     /// The moment.
     pub at: Nanos,
     world: World,
-    /// Rows that were asked for; `None`: those that were seen suffice.
-    tape: Option<Tape>,
+    /// The rows that were asked for; `None`: the rows that were seen are enough.
+    loaded: Option<Loaded>,
+}
+
+/// Rows of the past that were asked for.
+struct Loaded {
+    tape: Tape,
+    /// When the nodes of a list were odd.
+    odd: OddTimes,
 }
 
 /// The state of the program.
@@ -91,6 +125,7 @@ pub struct App {
     pub has_list: bool,
     /// The list of nodes.
     pub list: List,
+    odd: OddTimes,
     /// The processes of a node.
     pub processes: Processes,
     /// All curves as a waterfall.
@@ -99,17 +134,19 @@ pub struct App {
     pub help: bool,
     /// A line that is typed.
     pub prompt: Option<Prompt>,
-    /// What has to be said, and when it was said, in counts of [`App::tick`].
+    /// The notice to show, and when it came, in counts of [`App::tick`].
     pub notice: Option<(String, u64)>,
     /// The rate that was asked for.
     pub rate: u16,
-    /// The picture stands still, or shows the past.
+    /// The paused picture, or the shown moment of the past.
     pub past: Option<Past>,
-    /// A question about the past that is not answered yet.
+    /// The open question about the past.
     pub question: Option<Question>,
-    /// The khz that is asked is away.
+    /// The first and the last row of the recording.
+    pub span: Option<(Nanos, Nanos)>,
+    /// The khz that sends the rows is away.
     pub is_away: bool,
-    /// Lines of a page: by how many a page moves the choice.
+    /// The lines of a page, by which a page key moves the choice.
     pub page: u16,
     world: World,
     tape: Tape,
@@ -117,6 +154,10 @@ pub struct App {
     /// What is subscribed to.
     of: Wanted,
     ticks: u64,
+    /// When the last rows came, in ticks.
+    rows_at: u64,
+    /// When the server last said that it has no nodes, in ticks.
+    answered_without_nodes: Option<u64>,
     now: Nanos,
 }
 
@@ -133,6 +174,15 @@ pub enum Then {
     Redraw,
 }
 
+/// If no row has come for this many seconds, the newest row no longer counts as the present. Rows of a list come once a second.
+const QUIET_TICKS: u64 = 3;
+
+/// How long the server's word on its nodes counts (s). It is asked every ten seconds.
+const STATES_TICKS: u64 = 12;
+
+/// The notice that is shown instead of the patterns that select nothing.
+pub const NO_NODES: &str = "the hub has no nodes: rows come when one reports";
+
 /// Seconds for which a notice is shown.
 const NOTICE_TICKS: u64 = 12;
 
@@ -140,7 +190,7 @@ impl App {
     /// A screen of this node, or of a list.
     pub fn new(look: Look, origin: Origin, source: String, focus: Option<String>, has_list: bool) -> Self {
         let rate = 10;
-        let of = Wanted { node: focus.clone(), rate };
+        let of = Wanted { node: focus.clone(), rate, begun: 0 };
         let mut app = App {
             look,
             origin,
@@ -148,6 +198,7 @@ impl App {
             has_list: has_list || focus.is_none(),
             focus,
             list: List::default(),
+            odd: OddTimes::default(),
             processes: Processes::default(),
             waterfall: false,
             help: false,
@@ -156,6 +207,7 @@ impl App {
             rate,
             past: None,
             question: None,
+            span: None,
             is_away: false,
             page: 10,
             world: World::new(Keep { step: Nanos::SECOND, columns: 1, parts: false }),
@@ -163,6 +215,8 @@ impl App {
             zoom: 0,
             of,
             ticks: 0,
+            rows_at: 0,
+            answered_without_nodes: None,
             now: Nanos(0),
         };
         app.world = World::new(app.keep(None));
@@ -175,12 +229,12 @@ impl App {
         self.of.rate = rate;
     }
 
-    /// What is subscribed to; nothing of a recording.
+    /// The wanted subscription; none for a recording.
     pub fn wanted(&self) -> Option<Wanted> {
         (self.origin != Origin::Recording).then(|| self.of.clone())
     }
 
-    /// The nodes that are shown: those of now, or of a moment of the past.
+    /// The nodes that are shown: the current ones, or those at a moment of the past.
     pub fn shown(&self) -> &World {
         self.past.as_ref().map_or(&self.world, |past| &past.world)
     }
@@ -190,11 +244,22 @@ impl App {
         self.shown().node(self.focus.as_deref()?)
     }
 
-    /// The moment that is shown.
+    /// The moment that is shown: for live rows, the time of the newest one.
     pub fn moment(&self) -> Option<Nanos> {
-        match &self.past {
-            Some(past) => Some(past.at),
-            None => self.node().map_or_else(|| self.world.time(), Node::time),
+        match (&self.past, &self.focus) {
+            (Some(past), _) => Some(past.at),
+            (None, Some(_)) => self.node().and_then(Node::time),
+            (None, None) => self.present(),
+        }
+    }
+
+    /// The present of a list, which goes on even if no node sends a row.
+    fn present(&self) -> Option<Nanos> {
+        match self.world.time() {
+            Some(newest) if self.ticks - self.rows_at <= QUIET_TICKS => Some(newest),
+            Some(newest) => Some(Nanos(newest.0 + (self.ticks - self.rows_at) * Nanos::SECOND.0)),
+            // No node has sent a row yet: all were down before.
+            None => Some(self.now).filter(|now| *now > Nanos(0) && self.world.nodes().next().is_some()),
         }
     }
 
@@ -221,37 +286,52 @@ impl App {
         self.notice = Some((text.into(), self.ticks));
     }
 
-    /// A second has passed; true if that changes the picture.
+    /// Handles a passed second. Returns true if the picture changes.
     pub fn tick(&mut self, now: Nanos) -> bool {
         self.now = now;
         self.ticks += 1;
-        if self.focus.is_none() {
-            note_odd(&mut self.world);
-        }
+        self.odd.tick();
         let is_old = self.notice.as_ref().is_some_and(|(_, said)| self.ticks - said > NOTICE_TICKS);
         if is_old {
             self.notice = None;
         }
-        is_old
+        is_old || self.shows_clock()
     }
 
-    /// Takes a piece of what is subscribed to; true if that changes the picture.
+    /// A moment of the past is shown, or asked for.
+    fn looks_back(&self) -> bool {
+        self.past.is_some() || self.question.is_some()
+    }
+
+    /// The picture shows a clock that goes on without rows.
+    fn shows_clock(&self) -> bool {
+        self.focus.is_none() && self.past.is_none() && self.ticks - self.rows_at > QUIET_TICKS
+    }
+
+    /// Takes a piece of a subscription. Returns true if the picture changes.
     pub fn take(&mut self, feed: usize, piece: &Piece) -> bool {
         self.tape.take(feed, piece);
+        self.learn_again(feed, piece);
         self.world.take(feed, piece);
         match piece {
             Piece::Columns { .. } => {
-                // The rate that was granted sets the width of the columns of the charts.
+                // The granted rate sets the width of the chart columns.
                 let step = self.keep(None).step;
                 if feed == 0 && self.focus.is_some() && self.live_step() != Some(step) {
                     self.draw_live_again();
                 }
                 false
             }
-            Piece::Rows { .. } => {
+            Piece::Rows { rows, .. } => {
                 self.is_away = false;
+                self.rows_at = self.ticks;
+                if let Some(row) = rows.last().filter(|_| self.focus.is_none()) {
+                    self.odd.note(&mut self.world, row.time);
+                }
                 self.past.is_none()
             }
+            // A problem of the live rows is not shown with a moment of the past.
+            Piece::Notice { .. } | Piece::Change { .. } | Piece::Misses(_) if self.looks_back() => false,
             Piece::Notice { nodes, text, .. } => {
                 self.say(format!("{}: {text}", fold(nodes)));
                 true
@@ -269,6 +349,9 @@ impl App {
             }
             Piece::Server { server, is_silent, span } => {
                 self.is_away = *is_silent;
+                if *is_silent {
+                    self.tape.note_break();
+                }
                 let seconds = span.as_secs();
                 self.say(match is_silent {
                     true => format!("{server} has not been heard for {seconds} s"),
@@ -278,6 +361,7 @@ impl App {
             }
             Piece::Gone { text, .. } => {
                 self.is_away = true;
+                self.tape.note_break();
                 self.say(format!("{text}; khz asks again until it is back"));
                 true
             }
@@ -290,49 +374,96 @@ impl App {
         }
     }
 
+    /// A forgotten node sends rows again. Its columns came earlier.
+    fn learn_again(&mut self, feed: usize, piece: &Piece) {
+        let Piece::Rows { node, .. } = piece else { return };
+        if !self.world.node(node).is_some_and(|node| node.has_columns(feed))
+            && let Some(columns) = self.tape.columns_of(feed, node)
+        {
+            self.world.take(feed, &columns);
+        }
+    }
+
     fn live_step(&self) -> Option<Nanos> {
         self.world.nodes().next().map(|(_, node)| node.step())
     }
 
-    /// The server says what state a node has.
+    /// A subscription has ended, and is retried. A server without nodes has no rows to send.
+    pub fn ended(&mut self, text: String) {
+        self.is_away = !self.has_no_nodes();
+        self.tape.note_break();
+        self.say(if self.has_no_nodes() { NO_NODES.to_owned() } else { text });
+    }
+
+    /// Takes a node's state from the server.
     pub fn state(&mut self, node: &str, state: &str, since: Option<Nanos>) {
         self.world.state(node, state, since);
     }
 
-    /// These are all nodes that there are: others were forgotten, unless they are up and a row has come just now.
+    /// Takes the server's word whether it has nodes.
+    pub fn knows_nodes(&mut self, has_some: bool) {
+        self.answered_without_nodes = (!has_some).then_some(self.ticks);
+        self.is_away &= has_some;
+    }
+
+    /// Whether the server said lately that it has no nodes, so that no rows can come.
+    pub fn has_no_nodes(&self) -> bool {
+        self.answered_without_nodes.is_some_and(|at| self.ticks - at <= STATES_TICKS)
+    }
+
+    /// Keeps only these known nodes. Other nodes were forgotten, unless they are up and have just sent a row.
     pub fn leave_out_all_but(&mut self, known: &HashSet<&str>) {
         let just_now = self.world.time().unwrap_or_default().since(MINUTE);
         let is_new = |node: &Node| !node.is_away() && node.time().is_some_and(|time| time > just_now);
         self.world.retain(|name, node| known.contains(name) || is_new(node));
     }
 
-    /// Rows cannot come at this rate: they are asked for at the next lower one. False where there is none.
+    /// Rows cannot come at this rate, so asks for the next lower one. Returns false if there is none.
     pub fn refuse(&mut self, problem: &str) -> bool {
         if self.rate <= 1 {
             return false;
         }
         let refused = self.rate;
         self.rate /= 10;
-        self.of.rate = self.rate;
-        self.begin_live();
+        self.begin_at_other_rate();
         self.say(format!("now {} Hz: {refused} Hz is refused: {problem}", self.rate));
         true
     }
 
-    /// Begins what is live from nothing.
+    /// Starts the live view from nothing. Even an unchanged subscription starts again, since its columns must come.
     fn begin_live(&mut self) {
+        self.of.begun += 1;
+        self.notice = None;
         self.world = World::new(self.keep(None));
         self.tape = Tape::default();
     }
 
-    /// The same rows with columns of another width.
+    /// Changes the rate for the same node. The rows that were seen stay.
+    fn begin_at_other_rate(&mut self) {
+        self.of.begun += 1;
+        self.of.rate = self.rate;
+        self.notice = None;
+        self.tape.begin_again();
+        self.draw_live_again();
+    }
+
+    /// The rows from before the subscription came after others of it. The charts are drawn again, since they leave out late rows.
+    pub fn filled(&mut self) {
+        if self.focus.is_some() {
+            self.draw_live_again();
+        }
+    }
+
+    /// Draws the same rows again, with columns of another width.
     fn draw_live_again(&mut self) {
         let states: Vec<(String, String, Option<Nanos>)> = self
             .world
             .nodes()
             .filter_map(|(name, node)| Some((name.to_owned(), node.state.clone()?, node.since)))
             .collect();
-        let columns = self.tape.present();
+        let lost: HashMap<String, u64> =
+            self.world.nodes().map(|(name, node)| (name.to_owned(), node.lost)).collect();
+        let columns = self.tape.columns_without_rows();
         let keep = self.keep(None);
         self.world = match self.tape.span() {
             Some((_, newest)) => self.tape.picture(newest, ALL, keep),
@@ -344,11 +475,16 @@ impl App {
         for (name, state, since) in states {
             self.world.state(&name, &state, since);
         }
+        for (name, node) in self.world.nodes_mut() {
+            node.lost = lost.get(name).copied().unwrap_or(0);
+            node.odd_since = node.time().and_then(|time| self.odd.since(name, time));
+        }
     }
 
     /// Shows one node, or the list.
     fn focus_on(&mut self, node: Option<String>) {
-        let at = self.past.as_ref().map(|past| past.at);
+        let asked = self.question.take().map(|question| question.sought.moment());
+        let at = self.past.as_ref().map(|past| past.at).or(asked);
         let known = node.as_deref().and_then(|name| self.world.node(name));
         let state = known.and_then(|known| known.state.clone().zip(Some(known.since)));
         self.focus = node.clone();
@@ -361,7 +497,7 @@ impl App {
             self.world.state(&name, &state, since);
         }
         if let Some(at) = at {
-            self.ask(at);
+            self.ask(Sought::At(at));
         }
     }
 }

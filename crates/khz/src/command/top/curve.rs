@@ -1,15 +1,15 @@
-//! The course of one number, for charts: a fixed number of columns of time, each the mean of what came in it. A column in which
-//! nothing came, or nothing with a value, is a gap. It draws nothing.
+//! The course of one number, for charts: a fixed number of time columns, each the mean of its values. A column without a value is a
+//! gap. It draws nothing.
 
 use std::collections::VecDeque;
 
-/// Columns that are kept: two for each character of a chart over 500 columns of a terminal, and some.
+/// The most columns that are kept: two for each character of a chart in a terminal of 500 columns, and some more.
 pub const COLUMNS_MAX: usize = 1_024;
 
 /// Columns of one number, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// NaN is a gap: a number that is not one is unknown, too.
+    /// NaN is a gap, so a value of NaN counts as unknown, too.
     columns: VecDeque<f32>,
     /// The number of the newest column: its time divided by the width of a column.
     newest: u64,
@@ -24,10 +24,10 @@ impl Curve {
         Curve { most: most.clamp(1, COLUMNS_MAX), ..Curve::default() }
     }
 
-    /// Takes a value into this column, or notes that it has none. Columns between the last one and this one are gaps.
+    /// Adds a value to this column, or notes that it has none. Columns between the last one and this one are gaps.
     pub fn push(&mut self, column: u64, value: Option<f64>) {
         let is_new = self.columns.is_empty() || column > self.newest;
-        // A clock that was set back begins a new curve; a row that comes a little late is left out.
+        // A clock that was set back starts a new curve. A slightly late row is left out.
         if !is_new && column + (self.most as u64) < self.newest {
             self.columns.clear();
             return self.push(column, value);

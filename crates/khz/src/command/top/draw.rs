@@ -14,6 +14,7 @@ use super::node::Node;
 use super::numbers::count;
 use super::pen::{Pen, lines};
 use super::{list_screen, node_screen, waterfall};
+use crate::show::fit::ELLIPSIS;
 use crate::show::quantities::of_whole_span;
 
 /// Draws everything.
@@ -43,7 +44,9 @@ pub fn body(area: Rect) -> Rect {
 fn heading(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let look = pen.look;
     let who = app.focus.as_deref().unwrap_or(&app.source);
-    let mut end = pen.text(area, (0, 0), who, look.title()) + 1;
+    // State, time and mode always have room.
+    let who = list_screen::short_name(pen, who, usize::from(area.width / 3));
+    let mut end = pen.text(area, (0, 0), &who, look.title()) + 1;
     if let Some(node) = app.node().filter(|node| node.is_away()) {
         end += pen.text(area, (end, 0), node.state.as_deref().unwrap_or_default(), look.alarm()) + 1;
     }
@@ -52,6 +55,7 @@ fn heading(app: &App, pen: &mut Pen<'_>, area: Rect) {
         (Some(_), _) if app.origin == Origin::Recording => ("recording", look.dim()),
         (Some(_), _) => ("PAST", look.alarm()),
         (None, true) => ("khz is away", look.alarm()),
+        (None, false) if app.node().is_some_and(Node::is_away) => ("its last row", look.dim()),
         (None, false) => ("live", look.dim()),
     };
     if let Some(moment) = app.moment() {
@@ -87,7 +91,14 @@ fn footer(app: &App, pen: &mut Pen<'_>, area: Rect) {
         return;
     }
     if let Some((notice, _)) = &app.notice {
+        let room = usize::from(area.width);
+        let short = notice.chars().count() > room;
         pen.text(area, (0, 0), notice, pen.look.alarm());
+        if short {
+            // A sign shows that something is cut off.
+            let end = if pen.look.unicode { ELLIPSIS.to_string() } else { "~".to_owned() };
+            pen.right(area, (area.width, 0), &end, pen.look.alarm());
+        }
         return;
     }
     let search = match app.focus {

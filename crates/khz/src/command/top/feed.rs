@@ -1,11 +1,12 @@
-//! Live rows: a thread for each subscription, which gives what comes to the loop. A subscription that cannot begin is tried again, and
-//! one that is refused says so. It keeps no rows.
+//! Live rows: a thread for each subscription passes its pieces to the loop. A subscription that cannot begin is retried. A refused
+//! one is reported. It keeps no rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use khz_ask::NodeStatus;
 use khz_model::{Interest, Nanos, Pattern, Rate};
 
 use super::app::Wanted;
@@ -16,9 +17,9 @@ use crate::show::outcome::Failure;
 
 /// The pause before a subscription that could not begin is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// In parts of this length, so that one that is no longer wanted ends soon.
+/// The pause is made in parts of this length, so that an unwanted subscription ends soon.
 const PAUSE_PART: Duration = Duration::from_millis(100);
-/// Readings that are asked of the memory at the start, of all nodes of a list together.
+/// The most readings that the start asks of the memory, for all nodes of a list together.
 const BACKFILL_READINGS_MAX: usize = 200_000;
 /// How often the states of all nodes are asked for. Changes come with the rows; this finds nodes that never had one.
 const STATES_PERIOD: u32 = 10;
@@ -39,7 +40,7 @@ impl Drop for Feeds {
 struct Out {
     events: SyncSender<Event>,
     stop: Arc<AtomicBool>,
-    /// What they are for; events of others are old.
+    /// The subscription set. Events of other sets are outdated.
     generation: u64,
 }
 
@@ -48,7 +49,7 @@ impl Out {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for room: a loop that stands still loses rows at the server, which counts them.
+    /// Waits for room. If the loop hangs, the server drops rows, and counts them.
     fn send(&self, event: Event) {
         if self.events.send(event).is_err() {
             self.stop.store(true, Ordering::Relaxed);
@@ -95,8 +96,8 @@ impl Feeds {
             let interest = Interest::new(patterns, rate, false);
             let (reader, out, wanted) = (reader.clone(), out.clone(), wanted.clone());
             start("rows", move || {
+                backfill(&reader, &wanted, &interest.patterns, feed, &out);
                 if feed == 0 {
-                    backfill(&reader, &wanted, &interest.patterns, &out);
                     out.send(Event::Filled { generation: out.generation });
                 }
                 follow(&reader, &interest, feed, &out);
@@ -116,34 +117,38 @@ pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Fail
     started.map(|_| ()).map_err(|error| Failure::work(format!("cannot start a thread: {error}")))
 }
 
-/// The rows that the khz has in its memory, so that the charts do not begin empty. Where there are none, they do.
-fn backfill(reader: &Reader, wanted: &Wanted, patterns: &[Pattern], out: &Out) {
+/// Fetches the rows in the khz's memory, so that the charts do not begin empty, and a node that is down has the numbers of its last
+/// row. Without such rows, the charts begin empty.
+fn backfill(reader: &Reader, wanted: &Wanted, patterns: &[Pattern], feed: usize, out: &Out) {
     let Ok(server) = reader.target.running(&reader.plan) else { return };
-    let (span, rows) = match wanted {
-        Wanted { node: Some(_), rate: 1 } => (Nanos::from_secs(300), 300),
-        Wanted { node: Some(_), rate: 10 } => (Nanos::from_secs(60), 600),
-        // The memory has no rows of faster rates.
+    let (seconds, rate) = match wanted {
+        // Slow series come once a second.
+        Wanted { node: Some(_), .. } if feed > 0 => (60, 1),
+        Wanted { node: Some(_), rate: 1, .. } => (300, 1),
+        Wanted { node: Some(_), rate: 10, .. } => (60, 10),
+        // The memory has no rows at higher rates.
         Wanted { node: Some(_), .. } => return,
         Wanted { node: None, .. } => {
             let nodes = reader.target.known_nodes(&reader.plan).map_or(usize::MAX, |nodes| nodes.len());
-            let rows = BACKFILL_READINGS_MAX / nodes.saturating_mul(patterns.len() * 2).max(1);
-            // A shorter time of a large cluster, and not every second row of a longer one: charts would have gaps.
-            let rows = rows.min(120);
-            (Nanos::from_secs(rows as u64), rows)
+            let seconds = BACKFILL_READINGS_MAX / nodes.saturating_mul(patterns.len() * 2).max(1);
+            // For a large cluster, a shorter time with all rows: with every second row of a longer time, charts would have gaps.
+            (seconds.min(120), 1)
         }
     };
-    if rows == 0 {
+    if seconds == 0 {
         return;
     }
+    // Ask for more rows than needed, since the server leaves out every second one if there are more than asked for.
+    let (span, rows) = (Nanos::from_secs(seconds as u64), seconds * rate * 5 / 4 + 10);
     for piece in by_time(server.history(patterns, span, rows).unwrap_or_default()) {
-        out.send(Event::Piece { generation: out.generation, feed: 0, piece });
+        out.send(Event::Piece { generation: out.generation, feed, piece });
     }
 }
 
 fn follow(reader: &Reader, interest: &Interest, feed: usize, out: &Out) {
     let generation = out.generation;
     while !out.is_over() {
-        let ended = match reader.target.rows(&reader.plan, interest.clone(), None) {
+        let ended = match reader.target.rows_for_screen(&reader.plan, interest.clone()) {
             Err(failure) => Some(failure),
             Ok(mut rows) => loop {
                 if out.is_over() {
@@ -170,17 +175,21 @@ fn follow(reader: &Reader, interest: &Interest, feed: usize, out: &Out) {
     }
 }
 
+/// Since when a node is in its state.
+pub fn since(status: &NodeStatus, now: Nanos) -> Option<Nanos> {
+    let age: f64 = status.ages.since()?.parse().ok()?;
+    Some(Nanos(now.0.saturating_sub((age * 1e9) as u64)))
+}
+
 fn states(reader: &Reader, hosts: Option<&str>, out: &Out) {
     while !out.is_over() {
         if let Ok(nodes) = reader.target.nodes(&reader.plan, hosts)
             && let Ok(statuses) = nodes.statuses()
         {
             let now = crate::command::past::now();
-            let states = statuses.iter().map(|(status, _)| {
-                let age: Option<f64> = status.ages.since().and_then(|age| age.parse().ok());
-                let since = age.map(|age| Nanos(now.0.saturating_sub((age * 1e9) as u64)));
-                (status.node.clone(), status.state().to_owned(), since)
-            });
+            let states = statuses
+                .iter()
+                .map(|(status, _)| (status.node.clone(), status.state().to_owned(), since(status, now)));
             out.send(Event::States { generation: out.generation, states: states.collect() });
         }
         (0..STATES_PERIOD).for_each(|_| out.pause());

@@ -1,4 +1,4 @@
-//! The keys of `khz top`: one table, of which `?`, `--help`, the man page and docs/top.md are made.
+//! The keys of `khz top`: one table, the source of `?`, `--help`, the man page and docs/top.md.
 
 use ratatui::crossterm::event::KeyCode;
 
@@ -145,7 +145,7 @@ pub fn action(code: KeyCode) -> Option<Action> {
         let at = binding.keys.iter().position(|key| *key == code)?;
         binding.actions.get(at).or(binding.actions.last()).copied()
     };
-    // Of one action, several keys may do the same.
+    // Several keys may have the same action.
     KEYS.iter().find_map(bound)
 }
 

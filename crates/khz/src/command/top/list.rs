@@ -1,7 +1,9 @@
-//! The list of nodes: which are shown, in which order, and which is chosen.
+//! The list of nodes: the visible ones, their order, and the chosen one.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 
+use khz_model::Nanos;
 use khz_model::fold::by_name;
 
 use super::node::Node;
@@ -22,7 +24,7 @@ pub struct Column {
 
 /// All columns after the name. The first of them is how odd a node is.
 pub const COLUMNS: [Column; 8] = [
-    Column { title: "ODD", width: 14, number: |_| None, curve: "cpu" },
+    Column { title: "ODD", width: 15, number: |_| None, curve: "cpu" },
     Column { title: "CPU", width: 5, number: |node| node.summary().cpu, curve: "cpu" },
     Column { title: "MEM", width: 5, number: |node| node.summary().memory, curve: "memory" },
     Column { title: "LOAD", width: 7, number: |node| node.summary().load, curve: "load" },
@@ -44,14 +46,14 @@ pub struct List {
     pub tiles: bool,
     /// Only nodes whose names have this in them.
     pub search: String,
-    /// The chosen node: it stays chosen while the order changes.
+    /// The chosen node. It stays chosen when the order changes.
     chosen: Option<String>,
     /// The number of the chosen line.
     line: usize,
 }
 
 impl Default for List {
-    /// Who is down or odd comes first.
+    /// Nodes that are down or odd come first.
     fn default() -> Self {
         let (reverse, only_odd, tiles, search) = (false, false, false, String::new());
         List { sorted: 1, reverse, only_odd, tiles, search, chosen: None, line: 0 }
@@ -96,7 +98,7 @@ impl List {
     fn key(&self, line: &Line<'_>) -> Option<f64> {
         match self.sorted {
             0 => None,
-            // Who is away is oddest of all.
+            // A node that is away is the oddest of all.
             1 if line.node.is_away() => Some(f64::INFINITY),
             1 => Some(line.odd.map_or(0.0, |odd| odd.far.abs())),
             column if line.node.is_away() => COLUMNS.get(column - 1).and(None),
@@ -104,7 +106,7 @@ impl List {
         }
     }
 
-    /// The greatest first, and what is unknown last, whichever way it is sorted.
+    /// The greatest first, and unknown numbers last in either direction.
     fn compare(&self, a: Option<f64>, b: Option<f64>) -> Ordering {
         match (a, b) {
             (Some(a), Some(b)) if self.reverse => a.total_cmp(&b),
@@ -130,7 +132,7 @@ impl List {
         (self.line, self.chosen) = (line, None);
     }
 
-    /// The number of the chosen line among these. A node that was chosen stays so.
+    /// The number of the chosen line among these. A chosen node stays chosen.
     pub fn place(&self, lines: &[Line<'_>]) -> usize {
         let chosen = self.chosen.as_deref().and_then(|name| lines.iter().position(|line| line.name == name));
         chosen.unwrap_or(self.line).min(lines.len().saturating_sub(1))
@@ -143,14 +145,124 @@ impl List {
     }
 }
 
-/// Notes since when nodes are odd.
-pub fn note_odd(world: &mut World) {
-    let nodes: Vec<&Node> = world.nodes().map(|(_, node)| node).collect();
-    let odd = odd(&nodes);
-    for ((_, node), odd) in world.nodes_mut().zip(odd) {
-        node.odd_since = match odd {
-            Some(_) => node.odd_since.or(node.time()),
-            None => None,
-        };
+/// A shorter pause does not end the time in which a node is odd.
+const ODD_PAUSE: Nanos = Nanos::from_secs(5);
+
+/// A node that is odd this soon after its first row may have been odd before, since its first rates need two rows.
+const FIRST_ROWS: Nanos = Nanos::from_secs(2);
+
+/// Older times are useless, since the list keeps rows of a shorter time.
+const ODD_TIMES_KEPT: Nanos = Nanos::from_secs(600);
+
+/// The most kept times of oddness of a node. One that is odd now and then keeps the latest.
+const ODD_TIMES_MAX: usize = 32;
+
+/// Since when a node is odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OddSince {
+    /// Since this moment.
+    pub time: Nanos,
+    /// It may have been odd for longer, since earlier rows are unknown.
+    pub is_least: bool,
+}
+
+/// A time in which a node was odd.
+struct OddTime {
+    since: OddSince,
+    last: Nanos,
+}
+
+/// What is known of a node.
+struct OddNode {
+    /// The first and the last comparison of a time without a pause.
+    first: Nanos,
+    last: Nanos,
+    /// Oldest first.
+    times: VecDeque<OddTime>,
+}
+
+/// When nodes were odd. It outlives the list, which is opened repeatedly.
+#[derive(Default)]
+pub struct OddTimes {
+    nodes: BTreeMap<String, OddNode>,
+    /// The time of the last comparison, and the seconds since then.
+    noted: Nanos,
+    ago: u64,
+}
+
+/// After this time (s) without a newer row, the clock of all nodes counts as set back.
+const OLD_ROWS_MAX: u64 = 10;
+
+impl OddTimes {
+    /// Compares the nodes at most once a second: a row of this time has come.
+    pub fn note(&mut self, world: &mut World, row: Nanos) {
+        if row.since(self.noted) < Nanos::SECOND {
+            // While other nodes send newer rows, an older row is the last one of a node that is down.
+            if self.ago <= OLD_ROWS_MAX {
+                return;
+            }
+            *self = OddTimes::default();
+        }
+        (self.noted, self.ago) = (row, 0);
+        self.compare(world, row);
+    }
+
+    /// A second has passed.
+    pub fn tick(&mut self) {
+        self.ago += 1;
+    }
+
+    /// Since when a node was odd at this moment; `None` if it was not, as far as is known.
+    pub fn since(&self, node: &str, moment: Nanos) -> Option<OddSince> {
+        // The row of this node may be a little later than the row that set this time.
+        let until = Nanos(moment.0.saturating_add(Nanos::SECOND.0));
+        let was_odd = |time: &&OddTime| time.since.time <= until && moment.since(time.last) <= ODD_PAUSE;
+        Some(self.nodes.get(node)?.times.iter().rev().find(was_odd)?.since)
+    }
+
+    fn compare(&mut self, world: &mut World, now: Nanos) {
+        let nodes: Vec<&Node> = world.nodes().map(|(_, node)| node).collect();
+        let odd = odd(&nodes);
+        for ((name, node), odd) in world.nodes_mut().zip(odd) {
+            let Some(row) = node.time().filter(|_| !node.is_away()) else {
+                node.odd_since = None;
+                continue;
+            };
+            if !self.nodes.contains_key(name) {
+                let none = OddNode { first: row, last: now, times: VecDeque::new() };
+                self.nodes.insert(name.to_owned(), none);
+            }
+            if let Some(known) = self.nodes.get_mut(name) {
+                known.compared(odd.is_some(), row, now);
+            }
+            node.odd_since = self.since(name, now);
+        }
+        self.nodes.retain(|_, node| now.since(node.last) <= ODD_TIMES_KEPT);
+    }
+}
+
+impl OddNode {
+    /// Notes whether its row of this time was odd. That row may be older than the one that triggered the comparison.
+    fn compared(&mut self, is_odd: bool, row: Nanos, now: Nanos) {
+        if now.since(self.last) > ODD_PAUSE {
+            self.first = row;
+        }
+        self.last = now;
+        if !is_odd {
+            return;
+        }
+        match self.times.back_mut() {
+            Some(time) if now.since(time.last) <= ODD_PAUSE => {
+                time.since.time = time.since.time.min(row);
+                time.last = now;
+            }
+            _ => {
+                let is_least = row.since(self.first) <= FIRST_ROWS;
+                self.times.push_back(OddTime { since: OddSince { time: row, is_least }, last: now });
+                if self.times.len() > ODD_TIMES_MAX {
+                    self.times.pop_front();
+                }
+            }
+        }
     }
 }

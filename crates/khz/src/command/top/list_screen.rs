@@ -12,12 +12,14 @@ use super::pen::{Pen, columns, lines};
 use crate::show::fit::{ELLIPSIS, cut_front};
 use crate::show::quantities::{of_span, of_whole_span};
 
-/// Columns of a name at least, where longer ones do not need more.
+/// The width reserved for names, if longer ones do not need more.
 const NAME_WIDTH: u16 = 16;
+/// The largest width of the reason column in a narrow list.
+const WHY_WIDTH: u16 = 9;
 /// A tile: a name, and a number after it.
 const TILE_NAME_MIN: u16 = 6;
 const TILE_NUMBER: u16 = 7;
-/// A shorter chart says nothing.
+/// A shorter chart is useless.
 const CHART_WIDTH_MIN: u16 = 8;
 
 /// Draws the cluster into everything between heading and footer.
@@ -52,7 +54,7 @@ fn summary(app: &App, all: &[Line<'_>], pen: &mut Pen<'_>, area: Rect) {
     let _ = end;
 }
 
-/// The first line that is shown, so that the chosen one is among them.
+/// The first visible line, chosen so that the selected one is visible.
 pub fn first(place: usize, room: usize) -> usize {
     place.saturating_sub(room.saturating_sub(1))
 }
@@ -74,11 +76,11 @@ pub fn short_name(pen: &Pen<'_>, name: &str, room: usize) -> String {
     if pen.look.unicode { shown } else { shown.replace(ELLIPSIS, "~") }
 }
 
-/// The place of each column that fits after the names, and what is left for a chart.
+/// The places of the columns that fit after the names, and the room left for a chart.
 fn places(names: u16, width: u16) -> (Vec<(usize, u16, u16)>, u16) {
     let mut left = names;
     let mut places = Vec::new();
-    // The numbers first; how odd a node is stands before them where there is room.
+    // The numbers come first. The oddness stands before them if there is room.
     for (number, column) in COLUMNS.iter().enumerate() {
         if left + column.width + 1 > width {
             break;
@@ -90,8 +92,14 @@ fn places(names: u16, width: u16) -> (Vec<(usize, u16, u16)>, u16) {
 }
 
 fn table(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rect) {
-    let names = name_width(all, area.width);
-    let (fitting, used) = places(names, area.width);
+    // If there is no room for a number, the reason why a node stands out gets the room.
+    let is_narrow = area.width < NAME_WIDTH + COLUMNS[0].width + 1;
+    let names =
+        if is_narrow { area.width - (area.width / 2).min(WHY_WIDTH) } else { name_width(all, area.width) };
+    let (fitting, used) = match is_narrow {
+        true => (vec![(0, (names + 1).min(area.width), area.width.saturating_sub(names + 1))], area.width),
+        false => places(names, area.width),
+    };
     let heading = lines(area, 0, 1);
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let style =
@@ -150,7 +158,7 @@ fn cells(
             pen.text(cell, (0, 0), &why(app, line), style);
             continue;
         }
-        // The last numbers of a node that is away are old.
+        // The last numbers of a node that is away are outdated.
         let value = if line.node.is_away() { None } else { (COLUMNS[*number].number)(line.node) };
         let (text, share) = match COLUMNS[*number].title {
             "LOAD" => (count(look, value), None),
@@ -174,10 +182,13 @@ fn why(app: &App, line: &Line<'_>) -> String {
     }
     let Some(odd) = line.odd else { return String::new() };
     let sign = if odd.far > 0.0 { "+" } else { "-" };
-    let what = if odd.what == "memory pressure" { "wait" } else { odd.what };
-    match line.node.odd_since.filter(|since| app.past.is_none() && *since < moment) {
-        Some(since) => format!("{what}{sign} {}", of_span(Nanos(moment.0 - since.0).as_secs_f64())),
-        None => format!("{what}{sign}"),
+    match line.node.odd_since.filter(|since| moment.since(since.time) >= Nanos::SECOND) {
+        Some(since) => {
+            // It may have begun before its first row.
+            let least = if since.is_least { ">" } else { "" };
+            format!("{}{sign} {least}{}", odd.what, of_span(moment.since(since.time).as_secs_f64()))
+        }
+        None => format!("{}{sign}", odd.what),
     }
 }
 
@@ -220,7 +231,7 @@ fn tiles(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rec
     }
 }
 
-/// What a click at this place of the area means: the number of a line, or of a column to sort by.
+/// The target of a click in this area.
 pub enum Clicked {
     /// A line of the list.
     Line(usize),

@@ -1,5 +1,5 @@
-//! What the numbers of a node mean: shares of processors, memory, pressure; its disks, interfaces and processes. What cannot be
-//! computed is `None`, never 0.
+//! What the numbers of a node mean: shares of processors, memory, pressure; its disks, interfaces and processes. A number that
+//! cannot be computed is `None`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,8 @@ pub struct Measures<'a>(pub &'a [Option<Table>]);
 pub struct Summary {
     /// The share of the processors that work.
     pub cpu: Option<f64>,
+    /// The share of the processors' time that the hypervisor gave to others.
+    pub steal: Option<f64>,
     /// The share of the memory that programs could not get.
     pub memory: Option<f64>,
     /// Tasks that ran or wanted to, mean of a minute.
@@ -83,6 +85,7 @@ impl<'a> Measures<'a> {
     pub fn summary(self) -> Summary {
         Summary {
             cpu: self.cpu(),
+            steal: self.share(&["steal"]),
             memory: self.memory(),
             load: self.number("load.1m"),
             io_pressure: self.pressure("io", "some"),
@@ -95,13 +98,16 @@ impl<'a> Measures<'a> {
 
     /// The number of a series.
     pub fn number(self, series: &str) -> Option<f64> {
-        self.0.iter().flatten().find(|table| table.has(series))?.number(series)
+        // In a recording, several lanes may have it.
+        let tables = self.0.iter().flatten().filter(|table| table.has(series));
+        tables.max_by_key(|table| table.time)?.number(series)
     }
 
     fn numbers(self, metric: &str) -> BTreeMap<&'a str, Option<f64>> {
-        let tables = self.0.iter().flatten();
+        let mut tables: Vec<&Table> = self.0.iter().flatten().collect();
+        tables.sort_by_key(|table| std::cmp::Reverse(table.time));
         let mut all = BTreeMap::new();
-        for (instance, number) in tables.flat_map(|table| table.numbers(metric)) {
+        for (instance, number) in tables.into_iter().flat_map(|table| table.numbers(metric)) {
             // Two subscriptions may have it; the one with a number counts.
             let known = all.entry(instance).or_insert(number);
             *known = known.or(number);
@@ -114,8 +120,15 @@ impl<'a> Measures<'a> {
         self.number(&format!("cpu.all.{mode}"))
     }
 
-    /// How many processors there are, by their times; `None` also where no time passes for them, as in a copy of a host.
-    pub fn processors(self) -> Option<f64> {
+    /// How many processors there are; `None` if nothing is known of single ones.
+    pub fn processors(self) -> Option<usize> {
+        let all: BTreeSet<&str> =
+            self.0.iter().flatten().flat_map(|table| table.present("cpu.idle")).collect();
+        (!all.is_empty()).then_some(all.len())
+    }
+
+    /// The time of all processors, in processors; `None` also where no time passes for them, as in a copy of a host.
+    fn all_time(self) -> Option<f64> {
         self.time_of_processors().filter(|all| *all > 0.0)
     }
 
@@ -133,13 +146,13 @@ impl<'a> Measures<'a> {
 
     /// The share of the processors that work.
     pub fn cpu(self) -> Option<f64> {
-        let all = self.processors()?;
+        let all = self.all_time()?;
         Some((self.busy()? / all).clamp(0.0, 1.0))
     }
 
     /// The share of the processors in these modes.
     pub fn share(self, modes: &[&str]) -> Option<f64> {
-        let all = self.processors()?;
+        let all = self.all_time()?;
         let some: Vec<f64> = modes.iter().filter_map(|mode| self.mode(mode)).collect();
         (!some.is_empty()).then(|| (some.iter().sum::<f64>() / all).clamp(0.0, 1.0))
     }
@@ -267,7 +280,7 @@ const KINDS: [(&str, &str, Set); 3] = [
     ("process.io", "process.mover", |process, number| process.io = number),
 ];
 
-/// Loop devices and disks in memory: what they do, others do for them.
+/// Loop devices and RAM disks: their work is done by other devices.
 fn is_no_disk(name: &str) -> bool {
     ["loop", "ram"].iter().any(|kind| is_partition(name, kind))
 }
@@ -309,15 +322,40 @@ mod tests {
             ("cpu.all.iowait", 50),
         ])];
         let measures = Measures(&tables);
-        assert_eq!((measures.cpu(), measures.processors()), (Some(0.25), Some(4.0)));
+        assert_eq!((measures.cpu(), measures.processors()), (Some(0.25), None));
         let still = ["cpu.all.user", "cpu.all.system", "cpu.all.idle", "cpu.idle[0]", "cpu.iowait[0]"];
         let tables = [table(&still.map(|series| (series, 0)))];
         let measures_of_a_copy = Measures(&tables);
-        assert_eq!((measures_of_a_copy.cpu(), measures_of_a_copy.processors()), (None, None));
+        assert_eq!((measures_of_a_copy.cpu(), measures_of_a_copy.processors()), (None, Some(1)));
         assert_eq!(measures_of_a_copy.cores(), [("0".to_owned(), None)], "unknown is not busy");
         assert_eq!(measures.share(&["iowait"]), Some(0.125));
         assert_eq!((measures.memory(), measures.swap(), measures.pressure("io", "some")), (None, None, None));
         assert_eq!(Measures(&[]).cpu(), None);
+    }
+
+    #[test]
+    fn the_number_of_processors_is_no_matter_of_how_their_times_grow() {
+        let series = ["cpu.all.user", "cpu.all.idle", "cpu.idle[0]", "cpu.idle[1]", "cpu.idle[2]"];
+        let column =
+            |series: &str| Column { series: series.into(), counter: true, unit: "seconds".into(), places: 2 };
+        let mut tables = [Some(Table::new(series.map(column).to_vec(), "1Hz".into(), Nanos(0)))];
+        let mut after = |seconds: u64, units: [Option<i128>; 5]| {
+            let cell = |units: Option<i128>| match units {
+                Some(units) => Cell::Present { units, places: 2 },
+                None => Cell::Absent("gone".into()),
+            };
+            let time = Nanos::from_secs(seconds);
+            let row = Row { time, clock: time, cells: units.map(cell).to_vec() };
+            tables.iter_mut().flatten().for_each(|table| table.row(&row));
+            Measures(&tables).processors()
+        };
+        assert_eq!(after(1, [Some(0); 5]), Some(3), "there are no rates yet");
+        assert_eq!(
+            after(2, [Some(0), Some(4_000), Some(1), Some(1), Some(1)]),
+            Some(3),
+            "a clock that ran fast"
+        );
+        assert_eq!(after(3, [Some(0), Some(4_300), Some(1), Some(1), None]), Some(2), "one was switched off");
     }
 
     #[test]

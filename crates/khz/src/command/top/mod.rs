@@ -1,5 +1,5 @@
-//! `khz top`: its flags, and what it begins with. `run.rs` is the loop, `app.rs` the state, `draw.rs` the picture; `feed.rs` brings
-//! live rows, `past.rs` those of the past.
+//! `khz top`: its flags and its start. `run.rs` is the loop, `app.rs` the state, `draw.rs` the picture. `feed.rs` brings live rows,
+//! `past.rs` past ones.
 
 mod app;
 mod curve;
@@ -55,6 +55,7 @@ Examples:
   khz top 'node[1-8]' --server http://127.0.0.1:7070
                                     these nodes of a hub
   khz top run.khzt                  step through a recording
+  khz top run.khzt 'node[1-2]'      these nodes of it
   khz top node7 --at '2026-11-21 14:03'
                                     that node at that time
   khz top --once --size 120x40      one picture as text, for a file or a mail
@@ -69,14 +70,17 @@ pub fn help() -> String {
     format!("{EXAMPLES}\n\n{}", keys::text())
 }
 
+/// Samples of a node a second, at the start.
+pub const RATE: u16 = 10;
+
 /// `khz top`.
 #[derive(Debug, Args)]
 pub struct TopFlags {
-    /// Nodes (node7, 'gpu*', node[1-8]), or the files of a recording.
+    /// Nodes (node7, 'gpu*', node[1-8]), or the files of a recording, or both.
     #[arg(value_name = "NODES|FILE")]
     pub what: Vec<String>,
     /// Samples of a node a second, at the start: 1, 10, 100 or 1000.
-    #[arg(long, value_name = "RATE", default_value_t = 10, value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value_t = RATE, value_parser = rate)]
     pub rate: u16,
     /// Begin at this moment of the past: 14:03, '2026-11-21 14:03:20' (local time), -10m.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -106,7 +110,7 @@ fn rate(text: &str) -> Result<u16, String> {
 /// The largest picture; no terminal is larger.
 const SIDE_MAX: u16 = 1_000;
 
-fn picture_size(text: &str) -> Result<(u16, u16), String> {
+pub fn picture_size(text: &str) -> Result<(u16, u16), String> {
     let sides = text.split_once('x').and_then(|(wide, high)| Some((wide.parse().ok()?, high.parse().ok()?)));
     match sides {
         Some((wide @ 1..=SIDE_MAX, high @ 1..=SIDE_MAX)) => Ok((wide, high)),
@@ -114,9 +118,9 @@ fn picture_size(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
-/// Finds out what is shown, and shows it.
+/// Decides what to show, and shows it.
 pub fn run(flags: TopFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let at = flags.at.as_deref().map(at_moment).transpose()?;
+    let at = flags.at.as_deref().map(|at| moment("at", at)).transpose()?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let look = Look::of(|name| std::env::var(name).ok());
     let is_screen = !flags.once && size::size().is_some();
@@ -127,9 +131,9 @@ pub fn run(flags: TopFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
         )));
     }
     let begin = match recording(&flags.what)? {
-        Some(files) => of_recording(look, files)?,
+        Some((files, nodes)) => of_recording(look, files, &nodes)?,
         None => {
-            // Before the terminal is taken: two processes would draw on it.
+            // This comes before the terminal is taken, since two processes would draw on it.
             apart::or_here(&plan.root)?;
             of_target(look, &flags.what, flags.target, plan)?
         }
@@ -145,50 +149,52 @@ pub fn run(flags: TopFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     }
 }
 
-/// A moment as people write it while they look at a clock: a time without a date is the last one of that time.
-pub fn at_moment(text: &str) -> Result<khz_model::Nanos, Failure> {
-    let text = text.trim();
-    let is_time = text.len() <= 12
-        && text.contains(':')
-        && text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b':' | b'.'));
-    if !is_time {
-        return moment("at", text);
-    }
-    let today = moment("at", &format!("today {text}"))?;
-    if today <= crate::command::past::now() { Ok(today) } else { moment("at", &format!("yesterday {text}")) }
-}
+/// The files of a recording, and the nodes of it that are named beside them.
+type FilesAndNodes = (Vec<PathBuf>, Vec<String>);
 
-/// The files, if the words are files; `None`: they are nodes.
-fn recording(words: &[String]) -> Result<Option<Vec<PathBuf>>, Failure> {
-    let is_file = |word: &&String| PathBuf::from(word).is_file();
+/// The files among the words; `None`: all words are nodes.
+fn recording(words: &[String]) -> Result<Option<FilesAndNodes>, Failure> {
+    let (files, nodes): (Vec<String>, Vec<String>) =
+        words.iter().cloned().partition(|word| PathBuf::from(word).is_file());
     let means_file = |word: &&String| word.contains('/') || word.ends_with(".khzt");
-    match words.iter().find(|word| !is_file(word)) {
-        None => Ok((!words.is_empty()).then(|| words.iter().map(PathBuf::from).collect())),
-        Some(missing) if means_file(&missing) => {
-            Err(Failure::usage(format!("{missing}: there is no such file")))
+    match nodes.iter().find(means_file) {
+        Some(other) if PathBuf::from(other).exists() => {
+            Err(Failure::usage(format!("{other} is no file of a recording")))
         }
-        Some(other) => match words.iter().find(is_file) {
-            Some(file) => Err(Failure::usage(format!(
-                "{file} is a file, and {other} is none: name the files of a recording, or nodes"
-            ))),
-            None => Ok(None),
-        },
+        Some(missing) => Err(Failure::usage(format!("{missing}: there is no such file"))),
+        None if files.is_empty() => Ok(None),
+        None => Ok(Some((files.iter().map(PathBuf::from).collect(), nodes))),
     }
 }
 
-fn of_recording(look: Look, files: Vec<PathBuf>) -> Result<Begin, Failure> {
+/// A recording: all of its nodes, or those that are named.
+fn of_recording(look: Look, files: Vec<PathBuf>, wanted: &[String]) -> Result<Begin, Failure> {
+    let hosts = (!wanted.is_empty()).then(|| super::hostlist(wanted)).transpose()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let recording = Recording::of(&files);
     let survey = khz_record::Survey::of(&recording).map_err(crate::command::recording::of_error)?;
+    let (problem, is_damaged) = crate::command::recording::report(&survey);
     let Some((first, last)) = survey.span() else {
-        return Err(Failure::work(format!("{}: there are no rows in it", names.join(", "))));
+        return Err(crate::command::recording::without_rows(&files, is_damaged));
     };
     let mut nodes: Vec<String> = survey.lanes.iter().map(|lane| lane.lane.node.to_string()).collect();
     nodes.sort_by(|a, b| by_name(a, b));
     nodes.dedup();
+    if let Some(hosts) = &hosts {
+        let (wanted, all) = (super::hosts(hosts)?, std::mem::take(&mut nodes));
+        nodes.extend(all.iter().filter(|node| wanted.matches(node)).cloned());
+        if nodes.is_empty() {
+            let names = khz_model::fold::fold(&all);
+            return Err(Failure::work(format!("no node of the recording is called {hosts}; it has {names}")));
+        }
+    }
     let focus = if nodes.len() == 1 { nodes.first().cloned() } else { None };
-    let app = App::new(look, Origin::Recording, names.join(", "), focus, nodes.len() > 1);
-    Ok(Begin { app, hosts: None, source: Source::Recording { recording, first, last } })
+    let mut app = App::new(look, Origin::Recording, names.join(", "), focus, nodes.len() > 1);
+    app.span = Some((first, last));
+    if let Some(problem) = problem {
+        app.say(problem);
+    }
+    Ok(Begin { app, hosts, source: Source::Recording { recording, first, last }, is_damaged })
 }
 
 fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result<Begin, Failure> {
@@ -199,7 +205,7 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
         false => target.nodes_if_running(&plan)?,
     };
     let Some(known) = known else {
-        // No khz runs here: this machine's kernel is read, which knows no other node.
+        // No khz runs here, so this machine's kernel is read, which knows no other node.
         let own = plan.node.to_string();
         if let Some(other) = hosts.filter(|hosts| *hosts != own) {
             return Err(Failure::work(format!(
@@ -211,6 +217,7 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
             app,
             hosts: None,
             source: Source::Server { target: Arc::new(target), plan: Arc::new(plan) },
+            is_damaged: false,
         });
     };
     let mut statuses = known.statuses()?;
@@ -232,14 +239,16 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
     };
     let source = target.running(&plan)?.url().to_owned();
     let mut app = App::new(look, Origin::Server, source, focus.map(str::to_owned), is_cluster);
+    let now = crate::command::past::now();
     for (status, _) in &statuses {
         if focus.is_none() || focus == Some(status.node.as_str()) {
-            app.state(&status.node, status.state(), None);
+            app.state(&status.node, status.state(), feed::since(status, now));
         }
     }
-    // A list of one node is no list to go back to.
+    // A list of one node is not worth going back to.
     let hosts = hosts.filter(|_| focus.is_none());
-    Ok(Begin { app, hosts, source: Source::Server { target: Arc::new(target), plan: Arc::new(plan) } })
+    let source = Source::Server { target: Arc::new(target), plan: Arc::new(plan) };
+    Ok(Begin { app, hosts, source, is_damaged: false })
 }
 
 #[cfg(test)]
@@ -252,8 +261,8 @@ mod catalogue {
     #[test]
     fn every_series_that_is_asked_for_is_in_the_catalogue() {
         let known = gatherer::metrics();
-        let patterns: Vec<Pattern> =
-            series::of_node("n1", None).into_iter().chain(series::of_cluster(None)).collect();
+        let of_nodes = series::of_node("n1", None).into_iter().chain(series::of_cluster(None));
+        let patterns: Vec<Pattern> = of_nodes.chain(series::signs(None)).collect();
         for pattern in patterns {
             let metric = Pattern::new(pattern.metric()).unwrap();
             assert!(known.iter().any(|known| metric.matches_metric(&known.name)), "{pattern}");

@@ -1,4 +1,4 @@
-//! One node: its newest rows, and the curves of what its charts show. Live rows and rows of the past take the same way.
+//! One node: its newest rows, and the curves of its charts. Live and past rows are handled in the same way.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -7,16 +7,17 @@ use khz_ask::{Column, Row};
 use khz_model::Nanos;
 
 use super::curve::Curve;
+use super::list::OddSince;
 use super::measures::{Measures, Summary};
 use super::table::Table;
 
-/// Subscriptions of one node: one at the user's rate, and one once a second of what changes slowly.
+/// The subscriptions of one node: one at the user's rate, and one a second for slow series.
 pub const FEEDS: usize = 2;
 
 /// Numbers on a screen are means over at least this time: at 1,000 Hz a number would flicker between 0 and a burst.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// Curves of one node. More disks, interfaces and processors have none.
+/// The most curves of one node. Further disks, interfaces and processors get none.
 const CURVES_MAX: usize = 512;
 
 /// How much is kept of the curves of a node.
@@ -33,7 +34,7 @@ pub struct Keep {
 /// A node.
 pub struct Node {
     tables: Vec<Option<Table>>,
-    /// What a list shows of the newest rows: a list is drawn more often than each node sends a row.
+    /// The cached numbers for a list, which is drawn more often than each node sends a row.
     summary: OnceCell<Summary>,
     curves: BTreeMap<String, Curve>,
     keep: Keep,
@@ -41,10 +42,10 @@ pub struct Node {
     pub lost: u64,
     /// Its state, if it is known: up, down, left, missing.
     pub state: Option<String>,
-    /// Since when, if that is known.
+    /// Since when it has this state, if known.
     pub since: Option<Nanos>,
     /// Since when it differs from the others.
-    pub odd_since: Option<Nanos>,
+    pub odd_since: Option<OddSince>,
 }
 
 impl Node {
@@ -87,6 +88,11 @@ impl Node {
         self.state.as_deref().is_some_and(|state| state != khz_model::Presence::Up.as_str())
     }
 
+    /// The columns of a subscription have come.
+    pub fn has_columns(&self, feed: usize) -> bool {
+        self.tables.get(feed).is_some_and(Option::is_some)
+    }
+
     /// Takes the columns of a subscription.
     pub fn columns(&mut self, feed: usize, columns: Vec<Column>, rate: String) {
         self.summary.take();
@@ -100,19 +106,29 @@ impl Node {
     /// Takes a row.
     pub fn row(&mut self, feed: usize, row: &Row) {
         let Some(Some(table)) = self.tables.get_mut(feed) else { return };
+        let before = table.time;
         table.row(row);
         self.summary.take();
-        let column = row.time.0 / self.keep.step.0.max(1);
+        let step = self.keep.step.0.max(1);
+        let column = row.time.0 / step;
+        // Rows come a little early or late: an empty column between two consecutive rows is no gap.
+        let skipped =
+            (before > Nanos(0) && column == before.0 / step + 2 && row.time.since(before).0 < 2 * step)
+                .then(|| column - 1);
         for (name, number) in self.charted(feed) {
             if self.curves.len() >= CURVES_MAX && !self.curves.contains_key(&name) {
                 continue;
             }
             let most = self.keep.columns;
-            self.curves.entry(name).or_insert_with(|| Curve::new(most)).push(column, number);
+            let curve = self.curves.entry(name).or_insert_with(|| Curve::new(most));
+            if let Some(skipped) = skipped.filter(|skipped| curve.newest() + 1 == *skipped) {
+                curve.push(skipped, number);
+            }
+            curve.push(column, number);
         }
     }
 
-    /// What its charts show now, as far as this subscription has it.
+    /// The current numbers of its charts, as far as this subscription has them.
     fn charted(&self, feed: usize) -> Vec<(String, Option<f64>)> {
         let measures = Measures(&self.tables[feed..=feed]);
         let whole = [
@@ -126,7 +142,7 @@ impl Node {
             ("disk", measures.disk()),
             ("load", measures.number("load.1m")),
         ];
-        // The other subscription has those that this one does not have.
+        // The other subscription has the missing ones.
         let is_here = |number: &Option<f64>, name: &str| {
             number.is_some() || (feed == 0 && self.curves.contains_key(name))
         };
@@ -157,7 +173,7 @@ impl Node {
         let Some(time) = until.or(self.time()) else { return vec![None; count] };
         let column = time.0 / self.keep.step.0.max(1);
         match self.curves.get(name) {
-            // The newest column of a slower subscription may be a little behind.
+            // The newest column of a slower subscription may lag a little.
             Some(curve) => {
                 curve.last(count, if until.is_some() { column } else { column.min(curve.newest()) })
             }

@@ -10,7 +10,7 @@ use super::numbers::{bytes, count, percent, span};
 use super::pen::{Pen, columns, lines};
 use super::processes::ORDERS;
 
-/// Below this a screen has lines in place of charts.
+/// A smaller screen has lines instead of charts.
 const CHARTS_WIDTH_MIN: u16 = 60;
 const CHARTS_HEIGHT_MIN: u16 = 14;
 
@@ -56,7 +56,7 @@ impl Screen<'_> {
 
     fn processors(&self, pen: &mut Pen<'_>, area: Rect) {
         let (look, measures) = (pen.look, self.measures);
-        let processors = measures.processors().map(|count| count.round());
+        let processors = measures.processors().map(|count| count as f64);
         let title = format!("CPU {} of {}", percent(look, measures.cpu()), count(look, processors));
         let parts = format!(
             "sys {} io {} irq {}",
@@ -144,7 +144,7 @@ impl Screen<'_> {
         let look = pen.look;
         pen.title(area, "DISK", "read  write  busy   wait");
         let mut disks = self.measures.disks();
-        // Where there is no room for all, those that work.
+        // If not all fit, show the busy ones.
         if disks.len() >= usize::from(area.height) {
             disks.sort_by(|a, b| b.busy.unwrap_or(-1.0).total_cmp(&a.busy.unwrap_or(-1.0)));
         }

@@ -1,15 +1,15 @@
-//! Rows of the past: out of the memory of a khz, out of its store, or out of a recording. They are asked for in a thread of their own,
-//! and become a tape. It shows nothing.
+//! Past rows from the memory of a khz, from its store, or from a recording. A separate thread asks for them, and turns them into a
+//! tape. It shows nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use khz_ask::{Column, Piece};
-use khz_model::{Absence, Delivery, Kind, Nanos, NodeName, Pattern, RangeShape, Reading, Row, Series};
-use khz_record::{Event, Recording};
+use khz_ask::Piece;
+use khz_model::fold::fold;
+use khz_model::{Nanos, NodeName, Pattern, RangeShape};
+use khz_record::Recording;
 
-use super::app::Question;
-use super::node::FEEDS;
+use super::app::{Question, Sought};
 use super::series;
 use super::tape::Tape;
 use crate::command::past::{Asked, Span, now};
@@ -17,15 +17,26 @@ use crate::command::target::Target;
 use crate::command::watch::past_pieces;
 use crate::config::Plan;
 
-/// Readings of an answer that are kept: four minutes of a node at 10 Hz. They take about 25 MiB.
+mod recording;
+
+/// The most readings of an answer that are kept: four minutes of a node at 10 Hz. They take about 25 MiB.
 const READINGS_MAX: usize = 524_288;
 
 /// A khz has rows of this time in its memory (docs/http.md, `/khz/v1/history`).
 const MEMORY: Nanos = Nanos::from_secs(600);
-/// Rows of each node that are asked of the memory: 10 Hz over three minutes. Of a longer time some are left out, evenly.
+/// Rows of each node that are asked of the memory: 10 Hz over three minutes. For a longer time, some are left out evenly.
 const MEMORY_ROWS: usize = 2_000;
 
-/// Whom the past is asked of.
+/// Younger rows may not be in the store yet.
+const ON_THE_WAY: Nanos = Nanos::from_secs(10);
+
+/// The length of the first span in which a first row is searched.
+const FIRST_SPAN: Nanos = Nanos::from_secs(60);
+
+/// The most bytes of a list of nodes in a URL.
+const HOSTS_BYTES_MAX: usize = 1_000;
+
+/// The source of the past.
 #[derive(Clone)]
 pub enum Source {
     /// A running khz, or this machine's kernel, which has no past.
@@ -63,41 +74,86 @@ pub fn ask(source: &Source, hosts: Option<&str>, question: &Question) -> Result<
     };
     match source {
         Source::Recording { recording, first, last } => {
-            of_recording(recording, (*first, *last), &patterns, question)
+            recording::ask(recording, (*first, *last), &patterns, question)
         }
-        Source::Server { target, plan } => of_server(target, plan, &patterns, question),
+        Source::Server { target, plan } => {
+            let reader = Reader { target: target.clone(), plan: plan.clone() };
+            of_server(&reader, hosts, &patterns, question)
+        }
     }
 }
 
+/// From when to when rows are wanted around a moment.
+fn around(question: &Question, moment: Nanos) -> Span {
+    let from = Nanos(moment.0.saturating_sub(question.before.0));
+    Span { from, to: Nanos(moment.0.saturating_add(question.after.0)) }
+}
+
 fn of_server(
-    target: &Target,
-    plan: &Plan,
+    reader: &Reader,
+    hosts: Option<&str>,
     patterns: &[Pattern],
     question: &Question,
 ) -> Result<Tape, String> {
-    let now = now();
-    if question.from >= now {
+    let (now, at) = (now(), question.sought.moment());
+    if around(question, at).from >= now {
         return Err("that time is still to come".to_owned());
     }
-    let is_recent = now.since(question.at) < MEMORY && question.at <= now;
-    let memory = || is_recent.then(|| of_memory(target, plan, patterns, question)).flatten();
-    let store = || of_store(target, plan, patterns, question, now);
+    let is_recent = now.since(at) < MEMORY && at <= now;
+    let memory = || is_recent.then(|| of_memory(reader, patterns, question, now)).flatten();
+    let store = || of_store(reader, hosts, patterns, question, now);
     match question.node {
         Some(_) => memory().map_or_else(store, Ok),
-        // The memory leaves rows out where nodes have many, and a list needs one a second of each: the store has these.
+        // The memory leaves out rows of nodes with many, but a list needs one a second of each. The store has these.
         None => store().or_else(|problem| memory().ok_or(problem)),
     }
 }
 
 fn of_store(
-    target: &Target,
-    plan: &Plan,
+    reader: &Reader,
+    hosts: Option<&str>,
     patterns: &[Pattern],
     question: &Question,
     now: Nanos,
 ) -> Result<Tape, String> {
-    let span = Span { from: question.from, to: question.to.min(now) };
-    let asked = Asked::ask(target, plan, patterns, span, RangeShape::Rows);
+    let at = question.sought.moment();
+    let signs = series::signs(question.node.as_deref().or(hosts));
+    let mut span = around(question, at);
+    let mut tape = rows_of_store(reader, patterns, span, (at, now))?;
+    match question.sought {
+        Sought::At(_) | Sought::UpTo(_) if tape.up_to(at).is_none() => {
+            // All nodes were silent for longer, so the last row is further back.
+            let before = Span { from: Nanos(0), to: span.from };
+            if let Some(last) = newest_of_store(reader, &signs, before)?.into_values().max() {
+                span.from = around(question, last).from;
+                tape = rows_of_store(reader, patterns, span, (last, now))?;
+            }
+        }
+        Sought::After(_) if tape.after(at).is_none() => {
+            if let Some(first) = first_of_store(reader, &signs, span.to, now)? {
+                span = around(question, first);
+                tape = rows_of_store(reader, patterns, span, (first, now))?;
+            }
+        }
+        Sought::At(_) | Sought::UpTo(_) | Sought::After(_) => {}
+    }
+    // The latest rows may still be on their way to the store.
+    tape.asked(span.from, span.to.min(Nanos(now.0.saturating_sub(ON_THE_WAY.0))));
+    if question.node.is_none() {
+        note_silent(reader, hosts, span.from, &mut tape);
+    }
+    Ok(tape)
+}
+
+/// The rows of a span. If there are too many, those nearest to a moment.
+fn rows_of_store(
+    reader: &Reader,
+    patterns: &[Pattern],
+    span: Span,
+    (moment, now): (Nanos, Nanos),
+) -> Result<Tape, String> {
+    let span = Span { from: span.from, to: span.to.min(now) };
+    let asked = Asked::ask(&reader.target, &reader.plan, patterns, span, RangeShape::Rows);
     let mut asked = asked.map_err(|failure| failure.to_string())?;
     let mut rows: Vec<(Nanos, Piece)> = Vec::new();
     let mut known = HashMap::new();
@@ -105,30 +161,122 @@ fn of_store(
         past_pieces(&step, &mut known, &mut rows);
     }
     rows.sort_by_key(|(time, _)| *time);
-    let mut tape = Tape::of(READINGS_MAX);
+    let mut tape = Tape::near(READINGS_MAX, moment);
     rows.iter().for_each(|(_, piece)| tape.take(0, piece));
     Ok(tape)
 }
 
+/// Of each node the time of its last row in a span.
+fn newest_of_store(reader: &Reader, signs: &[Pattern], span: Span) -> Result<HashMap<String, Nanos>, String> {
+    let asked = Asked::ask(&reader.target, &reader.plan, signs, span, RangeShape::Newest);
+    let parts = asked.and_then(|mut asked| asked.parts()).map_err(|failure| failure.to_string())?;
+    let mut newest: HashMap<String, Nanos> = HashMap::new();
+    for part in parts {
+        if let Some(row) = part.rows.last() {
+            let last = newest.entry(part.node).or_insert(row.time);
+            *last = row.time.max(*last);
+        }
+    }
+    Ok(newest)
+}
+
+/// The time of the first row of any node from a moment until now. The spans grow: if there is nothing, the store answers at once.
+fn first_of_store(
+    reader: &Reader,
+    signs: &[Pattern],
+    from: Nanos,
+    now: Nanos,
+) -> Result<Option<Nanos>, String> {
+    let (mut from, mut length) = (from, FIRST_SPAN);
+    while from < now {
+        let span = Span { from, to: Nanos(from.0.saturating_add(length.0)).min(now) };
+        let asked = Asked::ask(&reader.target, &reader.plan, signs, span, RangeShape::Rows);
+        let mut asked = asked.map_err(|failure| failure.to_string())?;
+        let mut first: Option<(Nanos, Nanos)> = None;
+        // The answer goes forward in steps: after the first step with a row, all rows are later.
+        while let Some(part) = asked.next_part().map_err(|failure| failure.to_string())? {
+            if first.is_some_and(|(step, _)| step < part.step) {
+                break;
+            }
+            if let Some(row) = part.rows.first() {
+                first = Some((part.step, first.map_or(row.time, |(_, time)| time.min(row.time))));
+            }
+        }
+        if let Some((_, time)) = first {
+            return Ok(Some(time));
+        }
+        (from, length) = (span.to, Nanos(length.0.saturating_mul(2)));
+    }
+    Ok(None)
+}
+
+/// For nodes of a list without a row soon after a moment, notes when their last row before it was. A node without an earlier row
+/// did not exist.
+fn note_silent(reader: &Reader, hosts: Option<&str>, from: Nanos, tape: &mut Tape) {
+    let Ok(mut names) = reader.target.known_nodes(&reader.plan) else { return };
+    if let Some(hosts) = hosts {
+        let Ok(wanted) = crate::command::hosts(hosts) else { return };
+        names.retain(|name| wanted.matches(name.as_str()));
+    }
+    let soon = Nanos(from.0.saturating_add(tape.silence().0));
+    let sent = tape.seen_up_to(soon);
+    names.retain(|name| !sent.contains_key(name.as_str()));
+    drop(sent);
+    if !names.is_empty() {
+        let folded = fold(names.iter().map(|name| name.as_str()));
+        // An address has a limit.
+        let asked = if folded.len() <= HOSTS_BYTES_MAX { Some(folded.as_str()) } else { hosts };
+        let span = Span { from: Nanos(0), to: from };
+        let Ok(newest) = newest_of_store(reader, &series::signs(asked), span) else { return };
+        let wanted: HashSet<&str> = names.iter().map(NodeName::as_str).collect();
+        for (node, time) in newest.iter().filter(|(node, _)| wanted.contains(node.as_str())) {
+            tape.note_seen(node, *time);
+        }
+    }
+    tape.know_all();
+}
+
 /// The rows that the khz has in its memory, if they reach back to the moment.
-fn of_memory(target: &Target, plan: &Plan, patterns: &[Pattern], question: &Question) -> Option<Tape> {
-    let span = Nanos(now().since(question.from).0.min(MEMORY.0));
-    let pieces = target.running(plan).ok()?.history(patterns, span, MEMORY_ROWS).ok()?;
-    let mut tape = Tape::of(READINGS_MAX);
-    for piece in by_time(pieces) {
+fn of_memory(reader: &Reader, patterns: &[Pattern], question: &Question, now: Nanos) -> Option<Tape> {
+    let at = question.sought.moment();
+    let back = Nanos(now.since(around(question, at).from).0.min(MEMORY.0));
+    let server = reader.target.running(&reader.plan).ok()?;
+    let pieces = by_time(server.history(patterns, back, MEMORY_ROWS).ok()?);
+    let times = || {
+        let rows = pieces.iter().filter_map(|piece| match piece {
+            Piece::Rows { rows, .. } => Some(rows),
+            _ => None,
+        });
+        rows.flatten().map(|row| row.time)
+    };
+    if !times().any(|time| time <= at) {
+        return None;
+    }
+    let shown = match question.sought {
+        Sought::At(at) | Sought::UpTo(at) => at,
+        Sought::After(at) => times().find(|time| *time > at).unwrap_or(at),
+    };
+    let span = around(question, shown);
+    let mut tape = Tape::near(READINGS_MAX, shown);
+    for piece in pieces {
         let piece = match piece {
             Piece::Rows { node, lost, mut rows, last } => {
-                rows.retain(|row| question.from <= row.time && row.time < question.to);
+                rows.retain(|row| span.from <= row.time && row.time < span.to);
                 Piece::Rows { node, lost, rows, last }
             }
             other => other,
         };
         tape.take(0, &piece);
     }
-    tape.span().is_some_and(|(first, _)| first <= question.at).then_some(tape)
+    let is_shown = match question.sought {
+        Sought::At(at) | Sought::UpTo(at) => tape.span().is_some_and(|(first, _)| first <= at),
+        // The memory has the newest rows. If it has none after the moment, there are none.
+        Sought::After(_) => true,
+    };
+    is_shown.then_some(tape)
 }
 
-/// Rows node by node become rows in the order of their times, after all columns.
+/// Sorts rows that came node by node by their times, after all columns.
 pub fn by_time(pieces: Vec<Piece>) -> Vec<Piece> {
     let (mut sorted, mut all) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -145,94 +293,4 @@ pub fn by_time(pieces: Vec<Piece>) -> Vec<Piece> {
         last: None,
     }));
     sorted
-}
-
-fn of_recording(
-    recording: &Recording,
-    (first, last): (Nanos, Nanos),
-    patterns: &[Pattern],
-    question: &Question,
-) -> Result<Tape, String> {
-    if question.at > last {
-        return Err("this is the end of the recording".to_owned());
-    }
-    if question.to < first {
-        return Err("this is the beginning of the recording".to_owned());
-    }
-    let mut tape = Tape::of(READINGS_MAX);
-    // Of each lane its node, and its chosen slots with their series.
-    let mut lanes: HashMap<usize, Lane> = HashMap::new();
-    let read = recording.read(|event| match event {
-        Event::Lane(number, lane, _) => {
-            if let Ok(node) = NodeName::new(&lane.node) {
-                let feed = lanes.values().filter(|lane| lane.node == node).count().min(FEEDS - 1);
-                lanes.insert(number, Lane { node, feed, slots: Vec::new(), columns: Arc::default() });
-            }
-        }
-        Event::Columns(number, all) => {
-            let Some(lane) = lanes.get_mut(&number) else { return };
-            lane.choose(patterns, &all);
-            tape.take(lane.feed, &lane.piece());
-        }
-        // A block begins with its first row: later ones have nothing of the span.
-        Event::Block(block) if block.header.stamp.real() <= question.to => {
-            let number = block.lane;
-            let Some(lane) = lanes.get(&number) else { return };
-            let mut rows = Vec::new();
-            block.rows(|_, decoder| {
-                let stamp = decoder.stamp();
-                if question.from <= stamp.real() && stamp.real() < question.to {
-                    let reading =
-                        |slot: &usize| decoder.reading(*slot).unwrap_or(Reading::Absent(Absence::NotYet));
-                    rows.push(Row { stamp, readings: lane.slots.iter().map(reading).collect() });
-                }
-            });
-            if !rows.is_empty() {
-                tape.take(lane.feed, &Piece::rows_of(&lane.delivery(rows)));
-            }
-        }
-        _ => {}
-    });
-    read.map_err(|error| khz_ask::sentence(&error))?;
-    Ok(tape)
-}
-
-/// A lane of a recording.
-struct Lane {
-    node: NodeName,
-    feed: usize,
-    slots: Vec<usize>,
-    columns: Arc<Vec<Series>>,
-}
-
-impl Lane {
-    fn choose(&mut self, patterns: &[Pattern], all: &[Series]) {
-        let of_node = |pattern: &&Pattern| pattern.matches_node(self.node.as_str());
-        let patterns: Vec<Pattern> = patterns.iter().filter(of_node).cloned().collect();
-        let chosen: Vec<(usize, Series)> = all
-            .iter()
-            .enumerate()
-            .filter(|(_, series)| series.is_selected(&patterns))
-            .map(|(slot, series)| (slot, series.clone()))
-            .collect();
-        self.slots = chosen.iter().map(|(slot, _)| *slot).collect();
-        self.columns = Arc::new(chosen.into_iter().map(|(_, series)| series).collect());
-    }
-
-    /// Its columns. No rate was granted: a recording has the rows that came.
-    fn piece(&self) -> Piece {
-        let column = |series: &Series| Column {
-            series: series.to_string(),
-            counter: series.metric.kind == Kind::Counter,
-            unit: series.metric.unit.to_string(),
-            places: series.metric.places,
-        };
-        let columns = self.columns.iter().map(column).collect();
-        Piece::Columns { node: self.node.to_string(), rate: String::new(), columns }
-    }
-
-    fn delivery(&self, rows: Vec<Row>) -> Delivery {
-        let (node, columns) = (self.node.clone(), self.columns.clone());
-        Delivery { node, columns, rows, lost: 0, rate: None, last: None }
-    }
 }

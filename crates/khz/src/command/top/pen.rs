@@ -1,5 +1,5 @@
-//! Writes on a part of the screen: texts that nothing can make leave their line, bars, curves in braille or ASCII. Foreign text is
-//! made printable here, and nowhere else.
+//! Writes on a part of the screen: texts that cannot leave their line, bars, and curves in braille or ASCII. Foreign text is made
+//! printable here, and nowhere else.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -51,7 +51,7 @@ impl Pen<'_> {
         self.text(area, (end.saturating_sub(width), y), text, style);
     }
 
-    /// A title over the whole width, with what is to be said at its right end.
+    /// A title over the whole width, with a text at its right end.
     pub fn title(&mut self, area: Rect, title: &str, right: &str) {
         let (rule, style) = (if self.look.unicode { "─" } else { "-" }, self.look.dim());
         let line = rule.repeat(area.width.into());

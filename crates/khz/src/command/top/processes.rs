@@ -1,4 +1,4 @@
-//! The processes of a node: in which order they are shown, and which line is chosen.
+//! The processes of a node: their order, and the first visible line.
 
 use super::measures::{Measures, Process};
 
@@ -49,7 +49,7 @@ impl Processes {
 
     /// Moves the first line.
     pub fn choose(&mut self, by: isize) {
-        // There are at most a hundred or so; drawing keeps it among them.
+        // There are at most about a hundred. Drawing corrects a larger value.
         self.top = self.top.saturating_add_signed(by).min(10_000);
     }
 }

@@ -1,5 +1,5 @@
-//! The loop: keys, signals, rows and answers change the state, and the picture is drawn again where it has changed, ten times a second
-//! at most.
+//! The loop: keys, signals, rows and answers change the state. The picture is drawn again after a change, at most ten times a
+//! second.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,8 +14,9 @@ use ratatui::crossterm::event::{
 };
 use ratatui::layout::Rect;
 use rustix::process::Signal;
+use unicode_width::UnicodeWidthStr;
 
-use super::app::{App, Origin, Question, Then, Wanted};
+use super::app::{App, NO_NODES, Origin, Question, Then, Wanted};
 use super::draw::{body, draw};
 use super::feed::{Feeds, start};
 use super::keys::{Action, action, control};
@@ -24,6 +25,7 @@ use super::past::{self, Source};
 use super::stderr::Caught;
 use super::tape::Tape;
 use super::terminal::Screen;
+use crate::command::recording::damaged;
 use crate::role::signals::{TerminalSignal, on_terminal_signals};
 use crate::show::outcome::{Done, Failure, Outcome};
 
@@ -31,17 +33,17 @@ use crate::show::outcome::{Done, Failure, Outcome};
 const NODE_PERIOD: Duration = Duration::from_millis(100);
 /// A list changes once a second; its rows come in several parts.
 const LIST_PERIOD: Duration = Duration::from_millis(250);
-/// After a key the picture comes sooner. A resize is a key: a storm of them is drawn at this pace.
+/// After a key the picture comes sooner. A resize counts as a key, so a storm of resizes is drawn at this pace.
 const KEY_PERIOD: Duration = Duration::from_millis(30);
 /// Clocks and old notices.
 const TICK: Duration = Duration::from_secs(1);
-/// Events that wait for the loop. A thread that has more of them waits.
+/// Events that wait for the loop. A thread with further events waits.
 const EVENTS_MAX: usize = 1_024;
 /// Events that are taken before the next picture.
 const TAKEN_MAX: usize = 4_096;
 /// How long `--once` waits for all numbers of a picture.
 const ONCE_WAIT: Duration = Duration::from_secs(10);
-/// Counters are rates only after two rows; then the rest of the picture is there, too.
+/// Rates of counters need two rows. By then, the rest of the picture is there, too.
 const ONCE_ROWS: Nanos = Nanos::from_millis(1_500);
 
 /// What the loop waits for.
@@ -85,7 +87,7 @@ pub enum Event {
         generation: u64,
     },
     /// Rows of the past, or why there are none.
-    Answer(Question, Result<Tape, String>),
+    Answer(Question, Box<Result<Tape, String>>),
     /// A sentence that was written on stderr.
     Said(String),
 }
@@ -98,6 +100,8 @@ pub struct Begin {
     pub hosts: Option<String>,
     /// Whom to ask.
     pub source: Source,
+    /// Parts of the recording are damaged.
+    pub is_damaged: bool,
 }
 
 /// The running program.
@@ -105,6 +109,7 @@ pub struct Run {
     app: App,
     hosts: Option<String>,
     source: Source,
+    is_damaged: bool,
     events: SyncSender<Event>,
     incoming: Receiver<Event>,
     feeds: Option<(Wanted, Feeds)>,
@@ -116,7 +121,7 @@ pub struct Run {
 impl Run {
     /// Begins at the present, or at this moment.
     pub fn new(begin: Begin, rate: u16, at: Option<Nanos>) -> Result<Self, Failure> {
-        let Begin { mut app, hosts, source } = begin;
+        let Begin { mut app, hosts, source, is_damaged } = begin;
         let (events, incoming) = sync_channel(EVENTS_MAX);
         app.begin_at_rate(rate);
         let first = match &source {
@@ -127,7 +132,7 @@ impl Run {
         if let Some(at) = at.or(first) {
             app.go_to(at);
         }
-        Ok(Run { app, hosts, source, events, incoming, feeds: None, generation: 0, asked: None })
+        Ok(Run { app, hosts, source, is_damaged, events, incoming, feeds: None, generation: 0, asked: None })
     }
 
     /// Shows it until somebody ends it.
@@ -135,23 +140,21 @@ impl Run {
         let events = self.events.clone();
         on_terminal_signals(move |signal| _ = events.send(Event::Signal(signal)))?;
         let events = self.events.clone();
-        // A sentence that finds no room is not waited for: the loop may stand still because it writes one itself.
+        // The catcher never waits for room, since the loop itself may be writing the sentence.
         let caught = Caught::new(move |text| _ = events.try_send(Event::Said(text)))?;
         let mut screen = Screen::open()?;
         let events = self.events.clone();
-        start("keys", move || {
-            loop {
-                let next = event::read().map_or(Event::InputEnded, Event::Input);
-                let is_over = matches!(next, Event::InputEnded);
-                if events.send(next).is_err() || is_over {
-                    return;
-                }
-            }
-        })?;
+        start("keys", move || pass_keys(&events, || event::read().ok()))?;
         let ended = self.follow(&mut screen);
         drop(screen);
         drop(caught);
-        ended.map(|()| Done::Wholly)
+        ended?;
+        self.end()
+    }
+
+    /// How the program ends if nothing fails.
+    fn end(&self) -> Outcome {
+        if self.is_damaged { Err(damaged()) } else { Ok(Done::Wholly) }
     }
 
     fn follow(&mut self, screen: &mut Screen) -> Result<(), Failure> {
@@ -197,17 +200,17 @@ impl Run {
         }
     }
 
-    /// Gives the terminal back and stops, as every program does that somebody stops; goes on after `fg`.
+    /// Gives the terminal back and stops, as every stopped program does. Continues after `fg`.
     fn suspend(&mut self, screen: &mut Screen) -> Result<(), Failure> {
         screen.give_back();
-        // As the terminal does: with the process that waits for this one, and what else is in the same pipe.
+        // As the terminal does, stop the whole process group: a waiting parent, and the other programs of a pipe.
         let stopped = rustix::process::kill_current_process_group(Signal::STOP);
         stopped.map_err(|error| Failure::work(format!("cannot stop: {error}")))?;
         screen.take_again()?;
         Ok(())
     }
 
-    /// Starts the subscriptions and the question that the state wants, and ends others.
+    /// Starts the wanted subscriptions and question, and ends others.
     fn keep_up(&mut self) -> Result<(), Failure> {
         let wanted = self.app.wanted();
         if self.feeds.as_ref().map(|(running, _)| running) != wanted.as_ref() {
@@ -230,14 +233,14 @@ impl Run {
                 let (source, hosts, events) = (self.source.clone(), self.hosts.clone(), self.events.clone());
                 start("past", move || {
                     let answer = past::ask(&source, hosts.as_deref(), &question);
-                    let _ = events.send(Event::Answer(question, answer));
+                    let _ = events.send(Event::Answer(question, Box::new(answer)));
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Takes an event: what follows, and when the next picture is due, counted from the last one.
+    /// Takes an event. Returns the next action, and when the next picture is due after the last one.
     fn take(&mut self, event: Event, screen: &Screen) -> Result<(Then, Option<Duration>), Failure> {
         let rows = if self.app.focus.is_some() { NODE_PERIOD } else { LIST_PERIOD };
         Ok(match event {
@@ -268,11 +271,11 @@ impl Run {
                 true
             }
             Event::Ended { text, .. } => {
-                self.app.is_away = true;
-                self.app.say(text);
+                self.app.ended(text);
                 true
             }
             Event::States { states, .. } => {
+                self.app.knows_nodes(!states.is_empty());
                 self.app.leave_out_all_but(&states.iter().map(|(node, ..)| node.as_str()).collect());
                 for (node, state, since) in states {
                     self.app.state(&node, &state, since);
@@ -280,14 +283,18 @@ impl Run {
                 true
             }
             Event::Answer(question, answer) => {
-                self.app.answer(&question, answer);
+                self.app.answer(&question, *answer);
                 true
             }
             Event::Said(text) => {
                 self.app.say(text);
                 true
             }
-            Event::Input(_) | Event::InputEnded | Event::Signal(_) | Event::Filled { .. } => false,
+            Event::Filled { .. } => {
+                self.app.filled();
+                self.app.past.is_none()
+            }
+            Event::Input(_) | Event::InputEnded | Event::Signal(_) => false,
         }
     }
 
@@ -295,6 +302,10 @@ impl Run {
         match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
             Input::Mouse(mouse) => self.mouse(mouse, screen),
+            Input::Paste(text) => {
+                self.app.pasted(&text);
+                Then::Go
+            }
             _ => Then::Go,
         }
     }
@@ -318,9 +329,12 @@ impl Run {
             KeyCode::Esc => self.app.prompt = None,
             KeyCode::Enter => {
                 if let Some(text) = self.app.entered() {
-                    match super::at_moment(&text) {
+                    match crate::command::past::moment("at", &text) {
                         Ok(at) => self.app.go_to(at),
-                        Err(failure) => self.app.say(failure.to_string()),
+                        Err(failure) => {
+                            let sentence = failure.to_string();
+                            self.app.say(sentence.strip_prefix("--at: ").unwrap_or(&sentence));
+                        }
                     }
                 }
             }
@@ -348,7 +362,7 @@ impl Run {
         }
     }
 
-    /// Prints one picture, when there is enough to see, or when nothing more is expected.
+    /// Prints one picture, once it has all numbers, or when nothing more is expected.
     pub fn print_once(mut self, (width, height): (u16, u16), out: &mut impl Write) -> Outcome {
         let end = Instant::now() + ONCE_WAIT;
         let mut problem = None;
@@ -382,19 +396,79 @@ impl Run {
                 break;
             }
         }
+        self.app.tick(crate::command::past::now());
         if self.app.moment().is_none() {
             let notice = self.app.notice.take().map(|(text, _)| text);
+            let problem = self.app.has_no_nodes().then(|| NO_NODES.to_owned()).or(problem);
             return Err(Failure::work(problem.or(notice).unwrap_or_else(|| "no row came".to_owned())));
         }
-        self.app.tick(crate::command::past::now());
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
         draw(&self.app, &mut buffer, area);
         for y in 0..height {
-            let line: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+            let line = line_of(&buffer, y);
             writeln!(out, "{}", line.trim_end())?;
         }
         out.flush()?;
-        Ok(Done::Wholly)
+        self.end()
+    }
+}
+
+/// A line of a picture as text. A wide character has the cell after it, too.
+fn line_of(buffer: &Buffer, y: u16) -> String {
+    let (mut line, mut x) = (String::new(), 0);
+    while x < buffer.area.width {
+        let symbol = buffer[(x, y)].symbol();
+        line.push_str(symbol);
+        x += u16::try_from(symbol.width()).unwrap_or(1).max(1);
+    }
+    line
+}
+
+/// Passes what comes from the terminal on, until nothing more comes. If the reader of keys panics, the input has ended, too: nobody could
+/// end the program by a key.
+fn pass_keys(events: &SyncSender<Event>, mut next: impl FnMut() -> Option<Input>) {
+    struct LastWord<'a>(&'a SyncSender<Event>);
+    impl Drop for LastWord<'_> {
+        fn drop(&mut self) {
+            // If the loop has ended, it needs no word.
+            let _ = self.0.send(Event::InputEnded);
+        }
+    }
+    let _last_word = LastWord(events);
+    while let Some(input) = next() {
+        if events.send(Event::Input(input)).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn a_line_as_text_has_wide_characters_without_blanks_between_them() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
+        buffer.set_string(0, 0, "日本語 e\u{301}x", Style::new());
+        assert_eq!(line_of(&buffer, 0).trim_end(), "日本語 e\u{301}x");
+    }
+
+    #[test]
+    fn the_input_ends_also_if_its_reader_panics() {
+        for does_panic in [false, true] {
+            let (events, incoming) = sync_channel(8);
+            let mut inputs = vec![Input::FocusLost, Input::FocusGained];
+            let next = move || match inputs.pop() {
+                None if does_panic => panic!("a reader of keys that fails"),
+                input => input,
+            };
+            let passed = std::thread::spawn(move || pass_keys(&events, next)).join();
+            assert_eq!(passed.is_err(), does_panic);
+            let ends = incoming.iter().map(|event| matches!(event, Event::InputEnded));
+            assert_eq!(ends.collect::<Vec<_>>(), [false, false, true]);
+        }
     }
 }

@@ -62,6 +62,9 @@ const CLUSTER: [&str; 10] = [
     "net.tx_bytes[*]",
 ];
 
+/// What nearly every node has: whether it sent rows at a time shows by a few series.
+const SIGNS: [&str; 3] = ["cpu.all.user", "mem.available", "load.1m"];
+
 /// Both subscriptions once a second: what a node had in the past.
 pub fn of_node(node: &str, feed: Option<usize>) -> Vec<Pattern> {
     let series: Vec<&str> = match feed {
@@ -78,6 +81,12 @@ pub fn of_cluster(hosts: Option<&str>) -> Vec<Pattern> {
     CLUSTER.iter().filter_map(|series| Pattern::new(&format!("{prefix}{series}")).ok()).collect()
 }
 
+/// Series of these nodes, or of all, that show whether they sent rows.
+pub fn signs(hosts: Option<&str>) -> Vec<Pattern> {
+    let prefix = hosts.map(|hosts| format!("{hosts}:")).unwrap_or_default();
+    SIGNS.iter().filter_map(|series| Pattern::new(&format!("{prefix}{series}")).ok()).collect()
+}
+
 /// How often the slow series come, and those of a cluster.
 pub fn slow() -> Option<Rate> {
     Rate::from_hz(1)
@@ -91,6 +100,7 @@ mod tests {
     fn every_pattern_is_one() {
         assert_eq!(of_node("n1", None).len(), FAST.len() + SLOW.len());
         assert_eq!(of_cluster(Some("n[1-3]")).len(), CLUSTER.len());
+        assert_eq!(signs(Some("n[1-3]")).len(), SIGNS.len());
         // A request has at most this many.
         assert!(of_node("n1", None).len() <= 64);
     }

@@ -1,4 +1,4 @@
-//! What this process writes on stderr while it fills the screen: sentences for people, which would spoil the picture. They become
+//! Catches sentences that this process writes on stderr while it fills the screen, since they would spoil the picture. They become
 //! notices on the screen.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read};
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use crate::show::outcome::Failure;
 
-/// Bytes of a sentence; what is longer continues in the next one.
+/// The most bytes of a sentence. A longer one continues in the next one.
 const LINE_BYTES_MAX: u64 = 4_096;
 
-/// The stderr of before. Dropping it puts it back.
+/// The previous stderr. Dropping it restores stderr.
 pub struct Caught {
     before: OwnedFd,
 }

@@ -1,5 +1,5 @@
-//! The newest row of one subscription of one node, by the names of its series, with rates where they are counters. It knows no
-//! screen and no meaning.
+//! The newest row of one subscription of one node, by series names, with rates for counters. It knows neither the screen nor the
+//! meaning of numbers.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Without a row yet. Rates are taken over at least this time.
+    /// A table without a row. Rates are taken over at least this time.
     pub fn new(columns: Vec<Column>, rate: String, window: Nanos) -> Self {
         let rates = Rates::new(&columns, false, window);
         let mut table = Table {
@@ -39,7 +39,7 @@ impl Table {
         table
     }
 
-    /// Takes other columns; those that stay keep their rates.
+    /// Replaces the columns. Columns that stay keep their rates.
     pub fn change(&mut self, columns: Vec<Column>, rate: String) {
         self.rates.change(&self.columns, &columns);
         self.shown.clear();
@@ -91,6 +91,17 @@ impl Table {
     pub fn numbers<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a str, Option<f64>)> {
         let instances = self.instances.get(metric).map(Vec::as_slice).unwrap_or_default();
         instances.iter().map(|(instance, place)| (instance.as_str(), self.at(*place)))
+    }
+
+    /// The instances of a metric with a value. A counter has a value before it has a rate.
+    pub fn present<'a>(&'a self, metric: &str) -> impl Iterator<Item = &'a str> {
+        let is_present = |place: &usize| match self.shown.get(*place) {
+            Some(Shown::Value(cell)) => matches!(cell, Cell::Present { .. } | Cell::Text(_)),
+            Some(Shown::PerSecond(_) | Shown::Unknown(_)) => true,
+            None => false,
+        };
+        let instances = self.instances.get(metric).map(Vec::as_slice).unwrap_or_default();
+        instances.iter().filter(move |(_, place)| is_present(place)).map(|(instance, _)| instance.as_str())
     }
 
     /// The labels that describe an instance of a metric.

@@ -1,20 +1,30 @@
-//! Rows that were seen, or that came out of the past, in the order of their times; and the picture of a moment, made of the rows
-//! before it. A fixed number of readings is kept: the oldest rows go first.
+//! Rows that were seen or fetched from the past, in the order of time, and the picture of a moment, made from the rows before it.
+//! It keeps a fixed number of readings, and drops the oldest rows first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use khz_ask::{Column, Piece, Row};
 use khz_model::Nanos;
 
+use super::list::OddTimes;
 use super::node::{FEEDS, Keep};
 use super::world::World;
 
 /// Readings that are kept: two minutes of a node at 10 Hz with 200 series. They take about 12 MiB.
 pub const READINGS_MAX: usize = 262_144;
 
-/// Rows of which the usual distance is found.
+/// The number of rows from which the usual distance is computed.
 const SAMPLE: usize = 32;
+
+/// A node without a row for this long before a past moment was down then. Rows of a list come once a second.
+const SILENCE: Nanos = Nanos::from_secs(6);
+
+/// After a gap, all nodes have sent a row within this time.
+const AFTER_HOLE: Nanos = Nanos::from_millis(1_500);
+
+/// The number of missing rows after which a node counts as down.
+const ROWS_MISSING: u64 = 3;
 
 /// The granted rate, and the columns.
 type Columns = Arc<(String, Vec<Column>)>;
@@ -35,6 +45,24 @@ pub struct Tape {
     readings_max: usize,
     /// The present columns of each node and subscription.
     columns: HashMap<(usize, String), (Arc<str>, Columns)>,
+    /// Nodes with rows before the kept ones, and the time of their last such row.
+    seen: HashMap<String, Nanos>,
+    /// The time span that was asked for: no other rows exist in it.
+    asked: Option<(Nanos, Nanos)>,
+    /// A node that has no rows here, and was not seen before, did not exist yet.
+    knows_all: bool,
+    /// For each subscription of a node, the span of its rows at the time of a restart: rows of these times come a second time.
+    known: HashMap<(usize, String), (Nanos, Nanos)>,
+    /// Spans in which no source sent rows.
+    holes: VecDeque<(Nanos, Nanos)>,
+    /// A hole has begun.
+    hole: Option<Nanos>,
+    /// The moment whose nearest rows are kept; `None`: the newest rows are kept.
+    nearest: Option<Nanos>,
+    /// Readings after that moment.
+    later: usize,
+    /// Rows up to the first moment, and from the second one on, were left out because there were too many.
+    left_out: (Option<Nanos>, Option<Nanos>),
 }
 
 impl Default for Tape {
@@ -46,7 +74,64 @@ impl Default for Tape {
 impl Tape {
     /// An empty tape that keeps this many readings.
     pub fn of(readings_max: usize) -> Self {
-        Tape { frames: VecDeque::new(), readings: 0, readings_max, columns: HashMap::new() }
+        Tape {
+            frames: VecDeque::new(),
+            readings: 0,
+            readings_max,
+            columns: HashMap::new(),
+            seen: HashMap::new(),
+            asked: None,
+            knows_all: false,
+            known: HashMap::new(),
+            holes: VecDeque::new(),
+            hole: None,
+            nearest: None,
+            later: 0,
+            left_out: (None, None),
+        }
+    }
+
+    /// An empty tape that keeps this many readings, the nearest to this moment: at most half of them after it.
+    pub fn near(readings_max: usize, moment: Nanos) -> Self {
+        Tape { nearest: Some(moment), ..Tape::of(readings_max) }
+    }
+
+    /// No source sends rows until the next row comes, so missing rows do not mean that nodes are down.
+    pub fn note_break(&mut self) {
+        self.hole = self.hole.or(self.span().map(|(_, last)| last));
+    }
+
+    /// True if rows came all the time from one moment to a later one.
+    pub fn is_whole(&self, from: Nanos, to: Nanos) -> bool {
+        !self.holes.iter().any(|(begin, end)| from < *end && *begin < to)
+    }
+
+    /// The tape has all rows of this span, except those that were left out because there were too many.
+    pub fn asked(&mut self, from: Nanos, to: Nanos) {
+        let (before, after) = self.left_out;
+        let from = before.map_or(from, |before| from.max(Nanos(before.0.saturating_add(1))));
+        self.asked = Some((from, after.map_or(to, |after| to.min(after))));
+    }
+
+    /// All nodes that existed before are on the tape, or were noted by [`Tape::note_seen`].
+    pub fn know_all(&mut self) {
+        self.knows_all = true;
+    }
+
+    /// True if an unknown node did not exist yet.
+    pub fn knows_all(&self) -> bool {
+        self.knows_all
+    }
+
+    /// The subscriptions start again, perhaps at another rate. New rows for a time that already has rows are left out, since they
+    /// would add steps between these.
+    pub fn begin_again(&mut self) {
+        self.known.clear();
+        for frame in &self.frames {
+            let time = frame.row.time;
+            let span = self.known.entry((frame.feed, frame.node.to_string())).or_insert((time, time));
+            span.1 = time;
+        }
     }
 
     /// Takes a piece of a subscription.
@@ -57,8 +142,12 @@ impl Tape {
                 self.columns.insert((feed, node.clone()), known);
             }
             Piece::Rows { node, rows, .. } => {
-                let Some((name, columns)) = self.columns.get(&(feed, node.clone())).cloned() else { return };
-                for row in rows {
+                let key = (feed, node.clone());
+                let Some((name, columns)) = self.columns.get(&key).cloned() else { return };
+                let known = self.known.get(&key).copied();
+                let is_new =
+                    |row: &&Row| !known.is_some_and(|(first, last)| first <= row.time && row.time <= last);
+                for row in rows.iter().filter(is_new) {
                     let (node, columns, row) = (name.clone(), columns.clone(), row.clone());
                     self.put(Frame { feed, node, columns, row });
                 }
@@ -68,14 +157,70 @@ impl Tape {
     }
 
     fn put(&mut self, frame: Frame) {
-        self.readings += frame.row.cells.len().max(1);
+        if self.left_out.1.is_some_and(|end| frame.row.time >= end) {
+            return;
+        }
+        if let Some(begin) = self.hole.take_if(|_| frame.feed == 0) {
+            // After the gap, the other nodes send their first rows a little later than the first node.
+            let end = Nanos(frame.row.time.0.saturating_add(AFTER_HOLE.0));
+            self.holes.extend((begin < frame.row.time).then_some((begin, end)));
+        }
+        self.readings += size(&frame);
+        self.later += if self.is_later(&frame) { size(&frame) } else { 0 };
         // Rows of several nodes come nearly in the order of their times.
         let place = self.frames.partition_point(|before| before.row.time <= frame.row.time);
         self.frames.insert(place, frame);
         while self.readings > self.readings_max {
-            let Some(oldest) = self.frames.pop_front() else { break };
-            self.readings -= oldest.row.cells.len().max(1);
+            if self.later > self.readings_max / 2 {
+                self.drop_newest();
+            } else {
+                self.drop_oldest();
+            }
         }
+    }
+
+    fn is_later(&self, frame: &Frame) -> bool {
+        self.nearest.is_some_and(|moment| frame.row.time > moment)
+    }
+
+    /// Drops the rows of the newest moment.
+    fn drop_newest(&mut self) {
+        let Some(end) = self.frames.back().map(|frame| frame.row.time) else { return };
+        while self.frames.back().is_some_and(|frame| frame.row.time >= end) {
+            let of_newest = self.frames.pop_back().map_or(0, |newest| size(&newest));
+            self.readings -= of_newest;
+            self.later -= of_newest;
+        }
+        self.left_out.1 = Some(end);
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.frames.pop_front() else { return };
+        self.readings -= size(&oldest);
+        let time = oldest.row.time;
+        self.note_seen(&oldest.node, time);
+        self.holes.retain(|(_, end)| *end > time);
+        self.left_out.0 = self.left_out.0.max(Some(time));
+    }
+
+    /// Notes a row of a node that is not kept.
+    pub fn note_seen(&mut self, node: &str, time: Nanos) {
+        match self.seen.get_mut(node) {
+            Some(known) => *known = time.max(*known),
+            None => _ = self.seen.insert(node.to_owned(), time),
+        }
+    }
+
+    /// Nodes with rows up to this moment, and the time of the last of these.
+    pub fn seen_up_to(&self, moment: Nanos) -> HashMap<&str, Nanos> {
+        let mut seen: HashMap<&str, Nanos> = HashMap::new();
+        let before = self.seen.iter().map(|(node, time)| (node.as_str(), *time));
+        let kept = self.frames.iter().map(|frame| (&*frame.node, frame.row.time));
+        for (node, time) in before.chain(kept).filter(|(_, time)| *time <= moment) {
+            let last = seen.entry(node).or_insert(time);
+            *last = time.max(*last);
+        }
+        seen
     }
 
     /// The times of the oldest and the newest row.
@@ -83,7 +228,40 @@ impl Tape {
         Some((self.frames.front()?.row.time, self.frames.back()?.row.time))
     }
 
-    /// The time from one row of a node to the next, as it usually is; `None` where there are too few rows.
+    /// The first moment by which each node has sent a row, if it had one. Before it, nodes that were up would seem to be down.
+    /// `None` if there is no such moment.
+    pub fn begin(&self) -> Option<Nanos> {
+        if let Some((from, _)) = self.asked {
+            // Nothing existed before time 0.
+            return Some(if from == Nanos(0) {
+                from
+            } else {
+                Nanos(from.0.saturating_add(self.silence().0))
+            });
+        }
+        // Rows come in the order of time, but a node that is down may have a row from long ago.
+        let mut known: HashSet<&str> = HashSet::new();
+        let fast = self.frames.iter().filter(|frame| frame.feed == 0);
+        fast.filter(|frame| known.insert(&frame.node)).map(|frame| frame.row.time).last()
+    }
+
+    /// True if it has all rows for a picture of this moment.
+    pub fn covers(&self, moment: Nanos) -> bool {
+        let end = match self.asked {
+            Some((_, to)) => Some(Nanos(to.0.saturating_sub(1))),
+            None => self.span().map(|(_, last)| last),
+        };
+        self.begin().zip(end).is_some_and(|(begin, end)| begin <= moment && moment <= end)
+            && self.is_whole(moment, Nanos(moment.0.saturating_add(1)))
+    }
+
+    /// The silence after which a node counts as down, derived from its pace.
+    pub fn silence(&self) -> Nanos {
+        let some = self.usual_distance().map_or(0, |distance| distance.0.saturating_mul(ROWS_MISSING));
+        SILENCE.max(Nanos(some))
+    }
+
+    /// The usual time between two rows of a node; `None`: there are too few rows.
     pub fn usual_distance(&self) -> Option<Nanos> {
         let node = &self.frames.back()?.node;
         let rows = self.frames.iter().rev().filter(|frame| frame.feed == 0 && frame.node == *node);
@@ -94,14 +272,29 @@ impl Tape {
         distances.get(distances.len() / 2).map(|distance| Nanos(*distance))
     }
 
-    /// The present columns of each node and subscription.
-    pub fn present(&self) -> Vec<(usize, Piece)> {
+    /// The columns of nodes and subscriptions without a row so far.
+    pub fn columns_without_rows(&self) -> Vec<(usize, Piece)> {
+        let mut last: HashMap<(usize, &str), &Columns> = HashMap::new();
+        for frame in &self.frames {
+            last.insert((frame.feed, &frame.node), &frame.columns);
+        }
+        let has_rows =
+            |feed, node, columns| last.get(&(feed, node)).is_some_and(|last| Arc::ptr_eq(last, columns));
         let mut all = Vec::new();
         for ((feed, node), (_, columns)) in &self.columns {
-            let (rate, columns) = (**columns).clone();
-            all.push((*feed, Piece::Columns { node: node.clone(), rate, columns }));
+            if !has_rows(*feed, node.as_str(), columns) {
+                let (rate, columns) = (**columns).clone();
+                all.push((*feed, Piece::Columns { node: node.clone(), rate, columns }));
+            }
         }
         all
+    }
+
+    /// The present columns of one node and subscription.
+    pub fn columns_of(&self, feed: usize, node: &str) -> Option<Piece> {
+        let (_, columns) = self.columns.get(&(feed, node.to_owned()))?;
+        let (rate, columns) = (**columns).clone();
+        Some(Piece::Columns { node: node.to_owned(), rate, columns })
     }
 
     /// The time of the last row before this moment.
@@ -110,19 +303,26 @@ impl Tape {
         Some(self.frames.get(place.checked_sub(1)?)?.row.time)
     }
 
+    /// The time of the last row up to this moment.
+    pub fn up_to(&self, moment: Nanos) -> Option<Nanos> {
+        self.before(Nanos(moment.0.saturating_add(1)))
+    }
+
     /// The time of the first row after this moment.
     pub fn after(&self, moment: Nanos) -> Option<Nanos> {
         let place = self.frames.partition_point(|frame| frame.row.time <= moment);
         Some(self.frames.get(place)?.row.time)
     }
 
-    /// The cluster as it was at a moment: all rows up to it, `span` back.
-    pub fn picture(&self, at: Nanos, span: Nanos, keep: Keep) -> World {
-        let mut world = World::new(keep);
-        let first = self.frames.partition_point(|frame| frame.row.time < at.since(span));
-        let end = self.frames.partition_point(|frame| frame.row.time <= at);
+    /// Its rows, oldest first, each with the columns of its node and subscription if they have changed.
+    fn replay(
+        &self,
+        world: &mut World,
+        frames: std::ops::Range<usize>,
+        mut each: impl FnMut(&mut World, Nanos),
+    ) {
         let mut known: HashMap<(Arc<str>, usize), Columns> = HashMap::new();
-        for frame in self.frames.range(first..end.max(first)) {
+        for frame in self.frames.range(frames) {
             let key = (frame.node.clone(), frame.feed.min(FEEDS));
             if !known.get(&key).is_some_and(|columns| Arc::ptr_eq(columns, &frame.columns)) {
                 let (rate, columns) = (*frame.columns).clone();
@@ -131,9 +331,31 @@ impl Tape {
                 known.insert(key, frame.columns.clone());
             }
             world.row(frame.feed, &frame.node, &frame.row);
+            each(world, frame.row.time);
         }
+    }
+
+    /// When nodes became odd, according to its rows.
+    pub fn odd_times(&self) -> OddTimes {
+        let mut times = OddTimes::default();
+        let mut world = World::new(Keep { step: Nanos::SECOND, columns: 1, parts: false });
+        self.replay(&mut world, 0..self.frames.len(), |world, time| times.note(world, time));
+        times
+    }
+
+    /// The cluster at a moment: all rows of the last `span` before it.
+    pub fn picture(&self, at: Nanos, span: Nanos, keep: Keep) -> World {
+        let mut world = World::new(keep);
+        let first = self.frames.partition_point(|frame| frame.row.time < at.since(span));
+        let end = self.frames.partition_point(|frame| frame.row.time <= at);
+        self.replay(&mut world, first..end.max(first), |_, _| {});
         world
     }
+}
+
+/// The readings of a row.
+fn size(frame: &Frame) -> usize {
+    frame.row.cells.len().max(1)
 }
 
 #[cfg(test)]
@@ -186,5 +408,27 @@ mod tests {
         tape.take(0, &columns(wide));
         (1..10).for_each(|seconds| tape.take(0, &row(seconds, 1, wide)));
         assert_eq!(tape.span(), Some((Nanos::from_secs(6), Nanos::from_secs(9))));
+    }
+
+    #[test]
+    fn of_too_many_rows_those_nearest_to_the_moment_stay_and_the_tape_covers_no_others() {
+        let seconds = Nanos::from_secs;
+        // Those before and after come in any order.
+        for order in [[1_u64, 50, 100], [100, 50, 1]] {
+            let mut tape = Tape::near(40, seconds(60));
+            tape.take(0, &columns(1));
+            for first in order {
+                (first..first + 50).for_each(|second| tape.take(0, &row(second, 1, 1)));
+            }
+            tape.asked(Nanos(0), seconds(200));
+            assert_eq!(
+                (tape.before(seconds(61)), tape.after(seconds(60))),
+                (Some(seconds(60)), Some(seconds(61)))
+            );
+            let (first, last) = tape.span().unwrap_or_default();
+            assert!(first > seconds(30) && first < seconds(50), "{first:?}");
+            assert!(last > seconds(70) && last <= seconds(81), "{last:?}");
+            assert!(tape.covers(seconds(60)) && !tape.covers(seconds(100)) && !tape.covers(seconds(20)));
+        }
     }
 }

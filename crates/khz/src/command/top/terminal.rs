@@ -1,5 +1,5 @@
-//! The terminal while it is filled: raw mode, the other screen, the mouse. However the program ends or stops, the terminal is given
-//! back as it was.
+//! The terminal in full-screen use: raw mode, the other screen, the mouse. However the program ends or stops, the terminal is
+//! restored.
 
 use std::io::{self, Stdout, Write};
 use std::sync::Once;
@@ -7,7 +7,9 @@ use std::sync::Once;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use ratatui::crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -22,16 +24,16 @@ pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
-/// Gives the terminal back. A terminal that is gone cannot complain.
+/// Gives the terminal back. If the terminal is gone, errors do not matter.
 fn restore() {
-    let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
+    let _ = execute!(io::stdout(), DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
     let _ = io::stdout().flush();
 }
 
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, Hide)
+    execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, Hide)
 }
 
 impl Screen {
@@ -73,7 +75,7 @@ impl Screen {
     /// Takes the terminal again, and draws everything at the next time.
     pub fn take_again(&mut self) -> io::Result<()> {
         take()?;
-        // Not `clear`: it asks the terminal where the cursor is, and the thread that reads keys would get the answer.
+        // Do not use `clear`: it asks the terminal for the cursor's place, and the thread that reads keys would get the answer.
         let Size { width, height } = self.size();
         self.terminal.resize(Rect::new(0, 0, width, height))
     }

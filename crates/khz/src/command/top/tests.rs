@@ -5,12 +5,14 @@ use khz_model::{Labels, Nanos};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::app::{App, Origin, Then};
+use super::app::{App, Origin, Sought, Then};
 use super::draw::draw;
 use super::keys::{Action, KEYS};
 use super::look::{Colours, Look};
 use super::prompt::Kind;
 use super::tape::Tape;
+
+mod past;
 
 const LOOK: Look = Look { colours: Colours::None, unicode: true };
 const BEGIN: u64 = 1_796_000_000;
@@ -145,12 +147,14 @@ const OF_ODD: [Made; 5] = [
 /// Twelve nodes: n7 works much more than the others, and n3 is down.
 fn list_app(look: Look) -> App {
     let mut app = App::new(look, Origin::Server, "http://hub".into(), None, false);
-    for number in 1..=12 {
-        let name = format!("n{number}");
-        let made = if number == 7 { &OF_ODD } else { &OF_LIST };
+    let nodes = || (1..=12).map(|number| (number, format!("n{number}")));
+    let made = |number| if number == 7 { &OF_ODD } else { &OF_LIST };
+    for (number, name) in nodes() {
         app.state(&name, if number == 3 { "down" } else { "up" }, Some(Nanos::from_secs(BEGIN - 125)));
-        app.take(0, &columns(&name, "1Hz", made));
-        (0..10).for_each(|at| _ = app.take(0, &row(&name, at * 1_000, at, made)));
+        app.take(0, &columns(&name, "1Hz", made(number)));
+    }
+    for at in 0..10 {
+        nodes().for_each(|(number, name)| _ = app.take(0, &row(&name, at * 1_000, at, made(number))));
     }
     app.tick(Nanos::from_secs(BEGIN + 10));
     app
@@ -245,6 +249,91 @@ fn a_list_begins_with_nodes_that_are_down_or_odd() {
 }
 
 #[test]
+fn a_narrow_list_marks_who_is_down_or_odd_and_in_what() {
+    let picture = picture(&list_app(LOOK), 20, 8);
+    let lines: Vec<&str> = picture.lines().collect();
+    assert!(lines[3].starts_with("n3") && lines[3].contains("down"), "{picture}");
+    assert!(lines[4].starts_with("n7") && lines[4].contains("cpu+"), "{picture}");
+}
+
+#[test]
+fn since_when_a_node_is_odd_counts_from_its_first_row_over_pauses_and_other_screens() {
+    let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), None, true);
+    let load: [Made; 1] = [("load.1m", false, 0, |row| i128::from(row))];
+    let nodes = || (0..6).map(|node| format!("n{node}"));
+    let send = |app: &mut App, seconds: std::ops::Range<u64>, odd: &dyn Fn(u64) -> bool| {
+        nodes().for_each(|node| _ = app.take(0, &columns(&node, "1Hz", &load)));
+        for second in seconds {
+            for node in nodes() {
+                let value = if node == "n2" && odd(second) { 50 } else { 1 };
+                app.take(0, &row(&node, second * 1_000, value, &load));
+            }
+        }
+    };
+    // It is not odd for three seconds in between, and somebody looks at another node and comes back.
+    send(&mut app, 0..100, &|second| second >= 20 && !(60..63).contains(&second));
+    let since = |app: &App| app.shown().node("n2").and_then(|node| node.odd_since).map(|since| since.time);
+    let second = |second: u64| Some(Nanos::from_secs(BEGIN + second));
+    let line = picture(&app, 100, 12).lines().nth(3).unwrap_or_default().to_owned();
+    assert!(line.starts_with("n2") && line.contains("load+ 1m"), "{line}");
+    assert_eq!(since(&app), second(20));
+    app.act(Action::Open);
+    app.act(Action::Back);
+    // The last row of a node that is down comes when somebody subscribes.
+    app.take(0, &row("n5", 3_000, 1, &load));
+    send(&mut app, 100..104, &|_| true);
+    assert_eq!(since(&app), second(20));
+    // Longer than a pause.
+    send(&mut app, 104..112, &|_| false);
+    assert_eq!(since(&app), None);
+    send(&mut app, 112..120, &|_| true);
+    assert_eq!(since(&app), second(112));
+}
+
+#[test]
+fn a_step_of_a_list_is_a_row_of_each_node() {
+    let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), None, true);
+    let load: [Made; 1] = [("load.1m", false, 0, |row| i128::from(row))];
+    let nodes = || (0..6_u64).map(|node| (node, format!("n{node}")));
+    nodes().for_each(|(_, node)| _ = app.take(0, &columns(&node, "1Hz", &load)));
+    for second in 0..20 {
+        // Each a little later than the one before.
+        nodes().for_each(|(late, node)| _ = app.take(0, &row(&node, second * 1_000 + late, second, &load)));
+    }
+    let load_of = |app: &App, node: &str| app.shown().node(node).and_then(|node| node.summary().load);
+    for (action, expected) in [(-1, 18.0), (-1, 17.0), (-1, 16.0), (1, 17.0), (1, 18.0)] {
+        app.act(Action::Step(action));
+        let shown: Vec<Option<f64>> = nodes().map(|(_, node)| load_of(&app, &node)).collect();
+        assert_eq!(shown, [Some(expected); 6], "at {:?}", app.moment());
+    }
+}
+
+#[test]
+fn what_could_not_be_shown_is_not_said_of_what_is_shown_then() {
+    let mut app = node_app(LOOK);
+    assert!(app.refuse("readers have 100 Hz") && app.notice.is_some());
+    app.act(Action::Rate(100));
+    assert_eq!(app.notice, None);
+    let mut app = node_app(LOOK);
+    app.say("nothing is known of that time");
+    app.act(Action::Step(-1));
+    assert_eq!(app.notice, None);
+    app.say("nothing is known of that time");
+    app.act(Action::Live);
+    assert_eq!(app.notice, None);
+}
+
+#[test]
+fn pasted_text_is_no_keys() {
+    let mut app = list_app(LOOK);
+    app.pasted("qqqq");
+    assert!(picture(&app, 80, 24).contains("pasted text is left out"));
+    app.act(Action::Search);
+    app.pasted("  n1\nq\n");
+    assert!(picture(&app, 80, 24).contains("search: n1"), "{}", picture(&app, 80, 24));
+}
+
+#[test]
 fn keys_sort_search_and_open() {
     let mut app = list_app(LOOK);
     app.act(Action::Sort(1));
@@ -275,14 +364,15 @@ fn the_past_is_stepped_through_row_by_row_and_asked_for_where_nobody_here_has_se
     assert_eq!(app.moment(), Some(at));
     app.act(Action::Minute(-1));
     let question = app.question.clone().unwrap();
-    assert_eq!((question.at, question.node.as_deref()), (Nanos(at.0 - 60_000_000_000), Some("n1")));
+    let minute_ago = Nanos(at.0 - 60_000_000_000);
+    assert_eq!((question.sought, question.node.as_deref()), (Sought::At(minute_ago), Some("n1")));
     assert!(picture(&app, 80, 24).contains("asking for the past"));
     let mut tape = Tape::default();
     tape.take(0, &columns("n1", "", &FAST));
     (0..30).for_each(|number| tape.take(0, &row("n1", number * 1_000, number, &FAST)));
     app.answer(&question, Err("the store has nothing".into()));
     assert!(picture(&app, 80, 24).contains("the store has nothing"));
-    app.go_to(question.at);
+    app.go_to(minute_ago);
     let question = app.question.clone().unwrap();
     app.answer(&question, Ok(tape));
     assert_eq!(
@@ -315,6 +405,19 @@ fn a_khz_that_goes_and_comes_is_told() {
     app.take(0, &row("n1", 9_000, 90, &FAST));
     let back = picture(&app, 80, 24);
     assert!(back.contains("live") && !back.contains("khz is away"), "{back}");
+}
+
+#[test]
+fn a_hub_without_nodes_is_said_to_have_none() {
+    let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), None, true);
+    app.knows_nodes(false);
+    app.ended("nothing matches cpu.all.*, mem.total".into());
+    let picture = picture(&app, 80, 24);
+    assert!(picture.contains("the hub has no nodes") && !picture.contains("nothing matches"), "{picture}");
+    assert!(!picture.contains("khz is away"), "{picture}");
+    app.knows_nodes(true);
+    app.ended("it broke off".into());
+    assert!(super::tests::picture(&app, 80, 24).contains("it broke off"));
 }
 
 #[test]
@@ -438,4 +541,121 @@ fn names_have_room_for_the_longest_and_are_told_apart_by_their_ends() {
     assert!(picture(&app, 120, 24).contains(name));
     let narrow = picture(&app, 40, 24);
     assert!(narrow.contains("ck-a-node1") && narrow.contains('…'), "{narrow}");
+}
+
+/// A tape of the nodes with these numbers of rows, one a second, which begin this long before [`BEGIN`].
+fn tape_before(seconds: u64, nodes: &[(&str, u64)]) -> Tape {
+    let mut tape = Tape::default();
+    for (node, rows) in nodes {
+        tape.take(0, &columns(node, "1Hz", &FAST));
+        for second in 0..*rows {
+            let mut piece = row(node, second * 1_000, second, &FAST);
+            if let Piece::Rows { rows, .. } = &mut piece {
+                rows[0].time = Nanos(rows[0].time.0 - seconds * 1_000_000_000);
+            }
+            tape.take(0, &piece);
+        }
+    }
+    tape
+}
+
+#[test]
+fn keys_that_are_faster_than_the_past_leave_no_question_of_another_screen() {
+    // B, Enter, Backspace in all orders in which the answer may come.
+    for answered_after in 0..=3 {
+        let mut app = list_app(LOOK);
+        let mut begun = app.wanted().unwrap().begun;
+        let keys = [Action::Minute(-1), Action::Open, Action::Back, Action::Back];
+        let mut answers = Vec::new();
+        for (at, key) in keys.into_iter().enumerate() {
+            let focus = app.focus.clone();
+            app.act(key);
+            answers.extend(app.question.clone());
+            if at == answered_after
+                && let Some(question) = answers.last().cloned()
+            {
+                let nodes: Vec<(&str, u64)> = match &question.node {
+                    Some(node) => vec![(node.as_str(), 120)],
+                    None => vec![("n1", 120), ("n2", 120), ("n7", 120)],
+                };
+                app.answer(&question, Ok(tape_before(110, &nodes)));
+            }
+            if app.focus != focus {
+                assert_ne!(app.wanted().unwrap().begun, begun, "columns must come again");
+                begun = app.wanted().unwrap().begun;
+            }
+        }
+        // Answers that come late are of no use.
+        for question in &answers {
+            if app.question.as_ref() != Some(question) {
+                app.answer(question, Ok(tape_before(110, &[("n1", 120)])));
+            }
+        }
+        assert!(app.question.is_none() && app.past.is_none() && app.focus.is_none(), "{answered_after}");
+        assert!(picture(&app, 80, 24).contains("live"), "{answered_after}");
+    }
+}
+
+#[test]
+fn time_goes_on_in_a_list_of_which_no_node_sends_rows() {
+    let mut app = list_app(LOOK);
+    let before = picture(&app, 80, 24);
+    assert!(before.contains("down 2m 1"), "{before}");
+    let ticks = 600;
+    let is_drawn = (0..ticks).filter(|second| app.tick(Nanos::from_secs(BEGIN + 10 + second))).count();
+    assert!(is_drawn > 590, "{is_drawn}");
+    let after = picture(&app, 80, 24);
+    assert!(after.contains("down 12m"), "{after}");
+}
+
+#[test]
+fn a_node_of_a_recording_that_was_silent_for_long_stays_in_the_list_as_down() {
+    let mut app = App::new(LOOK, Origin::Recording, "run.khzt".into(), None, true);
+    app.go_to(Nanos::from_secs(BEGIN));
+    let question = app.question.clone().unwrap();
+    let mut tape = tape_before(50, &[("n1", 60), ("n2", 60)]);
+    tape.note_seen("n3", Nanos::from_secs(BEGIN - 130));
+    tape.note_seen("n1", Nanos::from_secs(BEGIN - 51));
+    app.answer(&question, Ok(tape));
+    let picture = picture(&app, 100, 24);
+    assert!(picture.contains("3 nodes, 1 not up"), "{picture}");
+    assert!(picture.lines().any(|line| line.starts_with("n3") && line.contains("down 2m 10s")), "{picture}");
+}
+
+#[test]
+fn a_node_that_had_no_row_at_a_moment_was_down_then_and_the_picture_says_so() {
+    let mut app = node_app(LOOK);
+    app.go_to(Nanos::from_secs(BEGIN - 500));
+    let question = app.question.clone().unwrap();
+    app.answer(&question, Ok(tape_before(700, &[("n1", 60)])));
+    let heading = picture(&app, 80, 24).lines().next().unwrap_or_default().to_owned();
+    assert!(heading.contains("down") && heading.contains("PAST"), "{heading}");
+    let at = app.moment().unwrap();
+    assert_eq!(at, Nanos::from_secs(BEGIN - 500));
+}
+
+#[test]
+fn state_time_and_mode_have_room_beside_a_name_of_any_length() {
+    let name = "z".repeat(241);
+    let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), Some(name.clone()), true);
+    app.take(0, &columns(&name, "10Hz", &FAST));
+    (0..30).for_each(|at| _ = app.take(0, &row(&name, at * 100, at, &FAST)));
+    assert!(picture(&app, 80, 24).lines().next().is_some_and(|line| line.contains("live 10Hz")));
+    app.state(&name, "down", None);
+    let heading = picture(&app, 80, 24).lines().next().unwrap_or_default().to_owned();
+    assert!(
+        heading.contains("down") && heading.contains("its last row") && !heading.contains("live"),
+        "{heading}"
+    );
+}
+
+#[test]
+fn a_node_that_was_forgotten_and_sends_rows_again_has_numbers() {
+    let mut app = list_app(LOOK);
+    app.leave_out_all_but(&["n1", "n2"].into());
+    assert!(!picture(&app, 80, 24).lines().any(|line| line.starts_with("n3")));
+    (20..24).for_each(|at| _ = app.take(0, &row("n3", at * 1_000, at, &OF_LIST)));
+    app.state("n3", "up", None);
+    let picture = picture(&app, 80, 24);
+    assert!(picture.lines().any(|line| line.starts_with("n3") && line.contains("20%")), "{picture}");
 }

@@ -41,7 +41,11 @@ pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     pen.title(
         lines(area, 0, 1),
         &title,
-        &format!("{all} ago to now, {} a column", of_span(step.as_secs_f64())),
+        &format!(
+            "{} {all}, {} a column",
+            if app.past.is_some() { "up to this moment," } else { "the last" },
+            of_span(step.as_secs_f64())
+        ),
     );
     let until = app
         .past

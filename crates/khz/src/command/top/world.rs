@@ -7,7 +7,7 @@ use khz_model::{Nanos, Presence};
 
 use super::node::{Keep, Node};
 
-/// Nodes that are kept. A larger cluster is looked at in parts: `khz top 'gpu*'`.
+/// The most nodes that are kept. A larger cluster must be viewed in parts: `khz top 'gpu*'`.
 pub const NODES_MAX: usize = 4_096;
 
 /// The nodes.
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Takes a piece of a subscription. Those that are for people are not taken: see [`super::app`].
+    /// Takes a piece of a subscription. Messages for people are handled elsewhere: see [`super::app`].
     pub fn take(&mut self, feed: usize, piece: &Piece) {
         match piece {
             Piece::Columns { node, rate, columns } => {

@@ -28,6 +28,7 @@ pub use self::past::pieces as past_pieces;
 pub use self::printer::{Change, Line, Printer};
 pub use self::rates::{Rates, Shown};
 use self::screen::Screen;
+use crate::command::job_nodes;
 use crate::command::lasting::Absent;
 use crate::command::past::Span;
 use crate::command::target::Target;
@@ -35,6 +36,7 @@ use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::look::{ColorFlag, Look, When};
 use crate::show::order::Order;
 use crate::show::outcome::{Failure, Outcome};
+use crate::show::table::remark;
 use crate::show::terminal;
 
 /// Examples for `khz watch --help`.
@@ -119,14 +121,15 @@ pub struct WatchFlags {
 
 /// Subscribes and prints rows until it is time to stop.
 pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let interest = Interest::new(
-        super::patterns(&flags.patterns)?,
-        flags.rate.parse().map_err(Failure::usage)?,
-        flags.exact,
-    );
+    let rate = flags.rate.parse().map_err(Failure::usage)?;
     let span: Option<Nanos> =
         flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let named = job_nodes::patterns(&flags.patterns, &flags.target, &plan)?;
+    if let (Some((id, _)), None) = (named.ended(), &flags.from) {
+        remark!("job {id} has ended: these are its nodes now; --from shows its time");
+    }
+    let interest = Interest::new(named.patterns, rate, flags.exact);
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let way = Way::of(flags.json, flags.color.color, flags.order)?;
     let is_past = flags.from.is_some();

@@ -1,4 +1,4 @@
-//! The tables `[actions.NAME]` and `[health]`, as text with the line of each value.
+//! The tables `[actions.NAME]`, `[health]` and `[jobs]`, as text with the line of each value.
 
 use toml::de::{DeTable, DeValue};
 
@@ -30,8 +30,10 @@ const SLURM_KEYS: [(&str, Shape); 5] = [
 ];
 const BOOST_KEYS: [(&str, Shape); 3] =
     [("series", Shape::Patterns("PATTERNS")), ("rate", Shape::Text("RATE")), ("for", Shape::Text("TIME"))];
-const TABLES: [(&str, &[(&str, Shape)]); 3] =
-    [("drain", &SLURM_KEYS), ("requeue", &SLURM_KEYS), ("boost", &BOOST_KEYS)];
+const FREEZE_KEYS: [(&str, Shape); 3] =
+    [("nodes", Shape::Text("HOSTLIST")), ("before", Shape::Text("TIME")), ("after", Shape::Text("TIME"))];
+const TABLES: [(&str, &[(&str, Shape)]); 4] =
+    [("drain", &SLURM_KEYS), ("requeue", &SLURM_KEYS), ("boost", &BOOST_KEYS), ("freeze", &FREEZE_KEYS)];
 
 /// Keys of `[health]`.
 const HEALTH_KEYS: [(&str, Shape); 4] = [
@@ -40,6 +42,10 @@ const HEALTH_KEYS: [(&str, Shape); 4] = [
     ("unknown", Shape::Text("WORD")),
     ("on_unhealthy", Shape::Text("ACTION")),
 ];
+
+/// Keys of `[jobs]`.
+const JOBS_KEYS: [(&str, Shape); 3] =
+    [("visible", Shape::Text("WORD")), ("discover", Shape::Switch), ("freeze_failed", Shape::Switch)];
 
 /// Whether this can be the name of an action.
 fn is_name(text: &str) -> bool {
@@ -55,6 +61,15 @@ impl Reader<'_> {
             return Err(self.wrong_type("health", name.span(), "a table: [health]"));
         };
         let keys = self.keys(table, "health", &HEALTH_KEYS)?;
+        Ok(ForeignValues { at: self.origin(name.span()), keys, ..ForeignValues::default() })
+    }
+
+    /// The table `[jobs]`.
+    pub(super) fn jobs(&self, name: &Key<'_>, item: &Item<'_>) -> Result<ForeignValues, ConfigError> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(self.wrong_type("jobs", name.span(), "a table: [jobs]"));
+        };
+        let keys = self.keys(table, "jobs", &JOBS_KEYS)?;
         Ok(ForeignValues { at: self.origin(name.span()), keys, ..ForeignValues::default() })
     }
 

@@ -1,5 +1,5 @@
-//! The lanes of channels that a hub wanted itself, as for its store, and that ended while it was not there: a node goes on with a channel
-//! for a while only. Their rings stay, so that the hub gets the rows that it missed, and hears for how long there were none.
+//! The lanes of channels that a hub wanted itself, as for its store, and that ended while the hub was away: a node runs such a
+//! channel only for a while. Their rings stay, so that the hub gets the missed rows, and learns how long the node made none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use khz_model::calendar::utc;
 
 use crate::role::agent::lanes::{AgentLane, ChannelWish};
 
-/// Rings that are kept, the newest: as many as channels that a hub keeps. Each has the rows of a minute at most.
+/// The most rings that are kept: as many as channels that a hub keeps. Each has the rows of a minute at most.
 const FORMER_MAX: usize = khz_channel::limits::KEPT_MAX;
 
-/// A hub that is back asks for its channels at once, and gets the rows of former lanes within this time.
+/// A returning hub asks for its channels at once, and fetches the rows of former lanes within this time.
 const FETCHED_WITHIN: Duration = Duration::from_secs(60);
 
-/// For so long a lane waits for its hub. Other hubs may be here meanwhile, which want other channels.
+/// How long a lane waits for its hub. Meanwhile the node may be at other hubs, which want other channels.
 const WAITS: Duration = Duration::from_secs(3_600);
 
 /// The lanes that a hub may still want rows of.
@@ -52,10 +52,10 @@ impl fmt::Display for Gap {
 }
 
 impl FormerLanes {
-    /// The hub has left the lane of a channel that it wanted itself, or has gone. The lane goes on for a while, and then ends.
+    /// The hub has gone, or has left the lane of a channel that it wanted itself. The lane goes on for a while, and then ends.
     pub fn left(&mut self, ring: LaneRing, wish: ChannelWish) {
         let is_known = |one: &FormerLane| one.ring.epoch() == ring.epoch();
-        // What rules gave is of no use later.
+        // The results of rules are of no use later.
         if wish.terms.name.as_str().starts_with(RULES_PREFIX) || self.0.iter().any(is_known) {
             return;
         }
@@ -72,8 +72,8 @@ impl FormerLanes {
         }
     }
 
-    /// The hub wants a channel itself, which runs in the lane with this epoch now. Those in which it ran before are offered from now
-    /// on. Returns for how long the node did not execute it before now.
+    /// The hub wants a channel itself, which now runs in the lane with this epoch. Its former lanes are offered from now on.
+    /// Returns how long the node did not execute the channel before now.
     pub fn came_back(&mut self, wish: &ChannelWish, epoch: u64) -> Option<Gap> {
         self.0.retain(|one| one.ring.epoch() != epoch);
         let mut time = None;
@@ -98,7 +98,7 @@ impl FormerLanes {
         self.0.iter().any(|one| one.until <= now)
     }
 
-    /// Drops those. The link sends what it has begun.
+    /// Drops the lanes whose time is over. The link finishes what it sends.
     pub fn drop_over(&mut self) {
         let now = Instant::now();
         self.0.retain(|one| one.until > now);

@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use khz_gather::{LaneHandle, LaneRing, Prompt, WantedBy};
+use khz_link::freeze::Frozen;
+use khz_link::frozen::{Freezes, MaybeFrozen, Order};
 use khz_link::texts::ReadFrame;
-use khz_link::{Answer, Carrier, InterestFrame, Overtaken};
+use khz_link::{Answer, Carrier, InterestFrame, Lane, Overtaken};
 use khz_model::{ChannelTerms, Nanos, Notice, Pattern, Rate};
 
 use crate::role::agent::former::{FormerLanes, Gap};
@@ -18,6 +20,9 @@ pub struct AgentLane {
     ring: LaneRing,
     lives: Lives,
 }
+
+/// The lane that a node always sends.
+const BASE: &str = "base";
 
 /// Whether a lane still gets rows.
 #[derive(Clone)]
@@ -49,7 +54,7 @@ impl AgentLane {
     }
 }
 
-impl khz_link::Lane for AgentLane {
+impl Lane for AgentLane {
     fn id(&self) -> u64 {
         // Random for every ring: a new lane with an old name is another lane.
         self.ring.epoch()
@@ -113,12 +118,12 @@ struct Granted {
     lane: AgentLane,
     /// The channel, if the hub itself wants it.
     own: Option<ChannelWish>,
-    /// How often what the lane leaves out had changed when the hub heard of that.
+    /// The value of the ring's `lacks_changed` when the agent last sent the list to the hub.
     lacks_said: u64,
 }
 
 impl Granted {
-    /// What the lane leaves out has changed since the hub heard of it.
+    /// Whether the list of what the lane leaves out has changed since the agent sent it to the hub.
     fn has_news(&self) -> bool {
         self.lane.ring.lacks_changed() != self.lacks_said
     }
@@ -131,7 +136,7 @@ impl Granted {
     }
 }
 
-/// A channel that was refused for want of memory or places, and is opened when there is room. The link ends it like any other
+/// A channel that was refused for lack of memory or places. It is opened when there is room. The link ends it like any other
 /// interest.
 struct Waiting {
     number: u32,
@@ -148,7 +153,7 @@ pub struct ChannelWish {
     pub wanted_by: WantedBy,
 }
 
-/// Why there is no lane; with a wish that may be granted later.
+/// Why there is no lane. A wish is set if it may be granted later.
 struct Refused {
     text: String,
     later: Option<ChannelWish>,
@@ -166,9 +171,9 @@ pub struct AgentLanes {
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
     waiting: Vec<Waiting>,
-    /// Lanes of channels that the hub wanted itself, and which may have ended while it was away, or while this node was at another hub.
+    /// Lanes of channels that the hub wanted itself, and that may have ended while the hub or this node was away.
     former: FormerLanes,
-    /// What [`khz_gather::Lanes::channel_room`] was when those who wait were tried last.
+    /// The value of [`khz_gather::Lanes::channel_room`] at the last attempt for the waiting channels.
     room: u64,
     answers: VecDeque<Answer>,
     /// Lanes whose rows the gather thread sends.
@@ -176,6 +181,8 @@ pub struct AgentLanes {
     /// How the gather thread sends rows.
     carrier: Option<Arc<Carrier>>,
     texts: AgentTexts,
+    /// Rows that a hub has asked to keep.
+    freezes: Freezes<AgentLane>,
     /// Counts lanes that came and went.
     changes: u64,
 }
@@ -195,6 +202,7 @@ impl AgentLanes {
             prompts: Vec::new(),
             carrier: None,
             texts,
+            freezes: Freezes::default(),
             changes: 0,
         }
     }
@@ -215,7 +223,7 @@ impl AgentLanes {
             return self.grant_channel(interest.number, wish);
         }
         let handle = self.gather.follow(&patterns, rate, interest.exact).map_err(Refused::for_good)?;
-        // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
+        // A lane that runs more slowly than asked has a longer period. The hub sees this, and each change of it.
         Ok(self.granted(interest.number, handle, None))
     }
 
@@ -238,7 +246,7 @@ impl AgentLanes {
         }
     }
 
-    /// Tries again what was refused for now. The hub hears of what is granted.
+    /// Retries interests that were refused for now. The hub hears which ones are granted.
     fn grant_waiting(&mut self) {
         self.room = self.gather.channel_room();
         for Waiting { number, wish } in std::mem::take(&mut self.waiting) {
@@ -264,6 +272,40 @@ impl AgentLanes {
         Ok(())
     }
 
+    /// Each lane with a ring, once.
+    fn each_live(&self, each: &mut dyn FnMut(AgentLane)) {
+        self.fixed.iter().cloned().for_each(&mut *each);
+        for (at, granted) in self.granted.iter().enumerate() {
+            let same = |lane: &AgentLane| lane.epoch() == granted.lane.epoch();
+            let is_known =
+                self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
+            if !is_known {
+                each(granted.lane.clone());
+            }
+        }
+        self.former.offered().for_each(each);
+    }
+
+    /// The lanes that a freeze keeps: those faster than the base lane, whose rows the hub has anyway. If there is none, the base
+    /// lane.
+    fn frozen_lanes(&self) -> Vec<AgentLane> {
+        let mut lanes = Vec::new();
+        self.each_live(&mut |lane| {
+            if lane.handle().is_some() && lane.is_regular() && lane.period() > Nanos(0) {
+                lanes.push(lane);
+            }
+        });
+        let Some(base) = lanes.iter().find(|lane| lane.name() == BASE).map(AgentLane::period) else {
+            return lanes;
+        };
+        if lanes.iter().any(|lane| lane.period() < base) {
+            lanes.retain(|lane| lane.period() < base);
+        } else {
+            lanes.retain(|lane| lane.name() == BASE);
+        }
+        lanes
+    }
+
     fn granted(&mut self, number: u32, handle: LaneHandle, own: Option<ChannelWish>) -> Answer {
         // A lane that exists already, as the local lane, is the same lane to the link.
         let same = self.fixed.iter().find(|lane| lane.epoch() == handle.epoch()).cloned();
@@ -280,11 +322,11 @@ fn refusal(interest: u32, text: String) -> Answer {
 }
 
 impl khz_link::Lanes for AgentLanes {
-    type Lane = AgentLane;
+    type Lane = MaybeFrozen<AgentLane>;
 
     fn revision(&self) -> u64 {
-        let mut revision = self.changes;
-        self.list(&mut |lane| {
+        let mut revision = self.changes.wrapping_add(self.freezes.changes() << 32);
+        self.each_live(&mut |lane| {
             let generation = lane.ring.generation();
             let schema = lane.ring.reader().schema_bytes(generation).unwrap_or(0);
             let lane = lane.ring.period().0 ^ schema.rotate_left(32) ^ u64::from(generation).rotate_left(16);
@@ -293,17 +335,9 @@ impl khz_link::Lanes for AgentLanes {
         revision
     }
 
-    fn list(&self, each: &mut dyn FnMut(AgentLane)) {
-        self.fixed.iter().cloned().for_each(&mut *each);
-        for (at, granted) in self.granted.iter().enumerate() {
-            let same = |lane: &AgentLane| lane.epoch() == granted.lane.epoch();
-            let is_known =
-                self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
-            if !is_known {
-                each(granted.lane.clone());
-            }
-        }
-        self.former.offered().for_each(each);
+    fn list(&self, each: &mut dyn FnMut(MaybeFrozen<AgentLane>)) {
+        self.each_live(&mut |lane| each(MaybeFrozen::Live(lane)));
+        self.freezes.offered().map(MaybeFrozen::Frozen).for_each(each);
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
@@ -355,7 +389,7 @@ impl khz_link::Lanes for AgentLanes {
     }
 
     fn now(&mut self, interest: u32, ask: u32) {
-        // If the queue is full, the hub gets no answer in time and leaves this node out.
+        // If the queue is full, the hub gets no answer in time, and leaves this node out.
         if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
             let _ = granted.lane.handle().map(|handle| handle.now(ask));
         }
@@ -381,8 +415,29 @@ impl khz_link::Lanes for AgentLanes {
         self.texts.say(out)
     }
 
+    fn freeze(&mut self, order: Order, now: Nanos) {
+        let lanes = self.frozen_lanes();
+        self.freezes.freeze(order, lanes, now);
+    }
+
+    fn thaw(&mut self, number: u64) {
+        self.freezes.thaw(number);
+    }
+
+    fn keep_frozen(&mut self, now: Nanos) {
+        self.freezes.copy(now);
+    }
+
+    fn frozen_due(&self) -> Option<Nanos> {
+        self.freezes.next_due()
+    }
+
+    fn frozen(&mut self) -> Option<Frozen> {
+        self.freezes.answer()
+    }
+
     fn answer(&mut self) -> Option<Answer> {
-        // Never in the gather thread, which would wait for itself: it carries no rows while this is so.
+        // Never do this in the gather thread, which would wait for itself: it carries no rows meanwhile.
         if khz_link::Lanes::may_grant(self) {
             self.former.drop_over();
             let news = self.granted.iter_mut().filter(|granted| granted.has_news());

@@ -91,7 +91,7 @@ fn start_link(plan: &Plan, settings: Settings, lanes: AgentLanes) -> Result<Driv
     started.map_err(|problem| Failure::work(format!("cannot start the link's thread: {problem}")))
 }
 
-/// TLS and token for the hubs. Wrong files, and other machines without TLS, are errors before anything is started.
+/// TLS and token for the hubs. Unusable files, and hubs on other machines without TLS, are errors before anything starts.
 fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Failure> {
     let unusable = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
     let token = plan.trust.token.as_ref().map(|token| token.read()).transpose().map_err(unusable)?;
@@ -107,7 +107,7 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
             let files = ClientFiles { ca: ca.clone(), pair: plan.trust.pair.clone() };
             let client = TlsClient::load(files, Protocol::Link).map_err(unusable)?;
             Some(Box::new(move || {
-                // Changed files are read again; where they are wrong, the old certificate stays.
+                // Changed files are read again. If they are unusable, the old certificate stays.
                 if let Err(error) = client.refresh() {
                     tracing::warn!("the link keeps its certificate: {}", sentence(&error));
                 }
@@ -116,7 +116,7 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
         }
     };
     for hub in &plan.hubs {
-        // A name may mean any machine: it counts as another one.
+        // A name may mean any machine, so it counts as another machine.
         let ip = match hub.host.as_str() {
             "localhost" => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
             host => host.parse().unwrap_or(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1))),

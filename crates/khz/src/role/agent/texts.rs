@@ -49,10 +49,10 @@ struct Waiting {
 struct Known {
     number: u32,
     version: u32,
-    /// The next text is packed against this one, which the hub has, or will have before.
+    /// The next text is packed against this one, which the hub has, or will have by then.
     base: Arc<[u8]>,
     out: Option<Out>,
-    /// The file was read after this request of the hub.
+    /// The file was read after this request of the hub: confirm it.
     given: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ impl Outbox {
     fn put(&self, subscription: u64, make: impl FnOnce(&mut Known) -> Out) {
         let mut waiting = self.lock();
         let Some(known) = waiting.subscriptions.get_mut(&subscription) else { return };
-        // The next text is packed against the one that waits; so that one is never thrown away.
+        // The next text is packed against the waiting one, so that one is never dropped.
         if known.out.is_some() {
             return;
         }
@@ -170,7 +170,7 @@ impl AgentTexts {
         numbers.into_iter().for_each(|(counter, number)| counter.store(number, Ordering::Relaxed));
     }
 
-    /// The hub asks for a text of now, of a file that it subscribes to.
+    /// The hub asks for a fresh text of a file that it subscribes to.
     pub fn text_now(&mut self, number: u32, ask: u32) {
         if let Some(&subscription) = self.subscriptions.get(&number) {
             self.lane.ask(subscription, ask);
@@ -202,7 +202,7 @@ impl AgentTexts {
         let Some(known) = waiting.subscriptions.get_mut(&subscription) else { return true };
         let number = known.number;
         let ready = known.out.take();
-        // It follows the text that it is about.
+        // The confirmation follows the text that it is about.
         let given = if ready.is_none() { known.given.take() } else { None };
         if known.given.is_some() {
             waiting.ready.push_front(subscription);

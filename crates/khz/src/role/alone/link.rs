@@ -87,7 +87,7 @@ impl OwnLink {
 
 /// The door, while it is open.
 pub struct Open {
-    // They end in this order: a hub that ends does not report its nodes as down.
+    // The order matters: a hub that ends first does not report its nodes as down.
     _server: LinkServer,
     driver: Driver,
     _socket: LocalSocket,
@@ -154,12 +154,12 @@ impl Open {
         &self.cluster
     }
 
-    /// Closes the door. Returns what came.
+    /// Closes the door. Returns the received rows.
     pub fn end(self) -> Arc<Cluster> {
         self.cluster.clone()
     }
 
-    /// True while another than our own agent is connected.
+    /// True while a reader is connected besides our own agent.
     fn is_read(&self) -> bool {
         self.cluster.connections() > 1
     }

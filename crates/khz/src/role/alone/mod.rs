@@ -83,8 +83,8 @@ async fn serve_link(link: Option<&OwnLink>, plan: &Plan, lanes: &Lanes) {
     }
 }
 
-/// After a clean end nothing of `khz` alone stays in shared memory, unless `keep_rings` is set. What an agent has recorded
-/// there before is the agent's, and stays.
+/// After a clean end nothing of `khz` alone stays in shared memory, unless `keep_rings` is set. Rings that an agent recorded there
+/// before belong to the agent, and stay.
 fn remove_rings(plan: &Plan) {
     let Some(folder) = places::rings_of(&plan.ring_dir, &plan.node) else { return };
     if plan.keep_rings {

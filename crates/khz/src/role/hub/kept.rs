@@ -1,5 +1,5 @@
-//! The thread that has the store keep channels: it follows the list of channels, and looks for nodes that have come. What nodes say
-//! against a channel is logged once.
+//! The thread that makes the store keep channels. It follows the list of channels, and finds nodes that have come. Complaints of
+//! nodes about a channel are logged once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use khz_model::{Interest, Notice};
 
 use crate::show::outcome::Failure;
 
-/// The time between two looks for nodes that have come, while channels are kept.
+/// The time between two checks for new nodes, while channels are kept.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Sentences of nodes that are remembered, so that none is logged twice; with more, all are forgotten.
+/// The most remembered complaints, so that none is logged twice. With more, all are forgotten.
 const SAID_MAX: usize = 4_096;
 
-/// The running thread. When this is dropped, no channel is kept any more; what came is in the store.
+/// The running thread. When this is dropped, no channel is kept any more. Received rows are in the store.
 pub struct StoredChannels {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -30,7 +30,8 @@ impl StoredChannels {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
         let mut keeper = ChannelKeeper::new(cluster);
-        // Before sources are asked for channels: of those that are kept they are asked for the rows since the last start.
+        // This comes before the subscriptions to other hubs: for kept channels, the hub asks them for the rows since the last
+        // start.
         keeper.keep(kept(&registry));
         keeper.tend();
         let thread =
@@ -56,14 +57,14 @@ fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
     registry.wake(std::thread::current());
     let (mut revision, mut said, mut is_idle) = (None, HashSet::new(), true);
     while !is_over.load(Ordering::Relaxed) {
-        // The number first: a change that comes in between is seen the next time.
+        // Read the revision first: a change in between is then seen the next time.
         let now = registry.revision();
         if revision.replace(now) != Some(now) {
             let kept = kept(registry);
             is_idle = kept.is_empty();
             keeper.keep(kept);
         }
-        // That nodes come and go is normal, and said elsewhere.
+        // Nodes that come and go are normal, and logged elsewhere.
         for (channel, notice) in keeper.tend().into_iter().filter(|(_, notice)| notice.change.is_none()) {
             registry.note(channel.as_str(), &notice);
             let sentence = format!("{}: {}: {}", channel, notice.node, notice.text);

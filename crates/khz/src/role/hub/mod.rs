@@ -3,6 +3,7 @@
 pub mod judge;
 mod kept;
 pub mod recorder;
+mod seen_jobs;
 pub mod sink_recordings;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use khz_channel::Registry;
 use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
+use khz_http::JobDesk;
 use khz_hub::{
     Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
 };
@@ -27,12 +29,15 @@ use crate::config::addresses::HubAddress;
 use crate::config::rrd::Recording;
 use crate::config::sinks::{Sink, SinkFiles};
 use crate::role::actions::Actions;
+use crate::role::black_box::BlackBox;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors, Stage};
 use crate::role::hub::judge::{Audience, Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
+use crate::role::hub::seen_jobs::SeenJobs;
 use crate::role::hub::sink_recordings::SinkRecorder;
+use crate::role::jobs;
 use crate::role::local_socket;
 use crate::role::notify;
 use crate::role::remote_write::RemoteWriters;
@@ -77,13 +82,16 @@ fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> 
     if let Some(store) = &store {
         store.serve(&cluster);
     }
-    // Before readers come: to one that names a channel, a hub that knows none yet would say that there is none.
+    // This comes before readers: a hub without known channels would tell them that a channel does not exist.
     let registry = channels::open(plan);
     registry.has_sinks(plan.sinks.iter().map(|sink| sink.name.clone()).collect());
     registry.has_ceiling(plan.rate_max);
     warn_of_sinks(plan, &registry);
     channels::make_known(&registry, &cluster);
     let kept = keep_channels(plan, store.as_ref(), &registry, &cluster)?;
+    // This comes before nodes: they have rows of a freeze that an earlier start has begun.
+    let jobs = jobs::open(plan);
+    let black_box = BlackBox::open(plan, &cluster, &jobs).map(Arc::new);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
@@ -101,6 +109,13 @@ fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> 
         Some(actions) => doors.with_actions(Arc::new(actions.clone())),
         None => doors,
     };
+    let jobs_of_door = Arc::clone(&jobs);
+    let (own_only, freezes_failed) = (plan.jobs.own_only, plan.jobs.freezes_failed);
+    let doors = doors.with_jobs(JobDesk { jobs: jobs_of_door, own_only, freezes_failed });
+    let doors = match &black_box {
+        Some(black_box) => doors.with_black_box(black_box.clone()),
+        None => doors,
+    };
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map_or_else(|| store::metrics_of_none(&plan), RunningStore::metrics);
     let mut writers = RemoteWriters::new(&plan.remote_write);
@@ -114,7 +129,9 @@ fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> 
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
     let judged = judge.as_ref().map(Judge::metrics).unwrap_or_default();
     let acted = actions.iter().flat_map(Actions::metrics);
+    let frozen = black_box.iter().flat_map(|black_box| black_box.metrics());
     let stored = stored.into_iter().chain(recorded).chain(judged).chain(acted);
+    let stored = stored.chain(jobs::metrics(&jobs)).chain(frozen);
     let stored = stored.chain([state_dir::renewed()]).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
@@ -126,7 +143,9 @@ fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> 
     });
     if let Some(actions) = &actions {
         actions.ask_nodes_with(&query);
+        black_box.iter().for_each(|black_box| actions.freeze_with(black_box));
     }
+    let seen = plan.jobs.discover.then(|| SeenJobs::start(jobs, query.clone())).transpose()?;
     let recorders = start_recorders(&plan, &channels, &query, &lost)?;
     let recordings = start_recordings(&plan, &channels)?;
     let audience = Audience { notifier, actions };
@@ -138,10 +157,10 @@ fn serve(plan: &Plan, doors: Doors, end: Option<Pin<Box<dyn Future<Output = ()> 
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     });
-    // They end while the hub still sends them what has come.
+    // These end while the hub still sends them the received rows.
     drop((recordings, recorders));
     // Nothing comes any more.
-    drop((judge, server, sources, writers, kept));
+    drop((judge, server, sources, writers, kept, seen, black_box));
     if let Some(store) = store {
         store.end();
     }
@@ -161,12 +180,12 @@ fn warn_of_sinks(plan: &Plan, registry: &Registry) {
     }
 }
 
-/// Whether a node has gone to another hub, as it said when it went.
+/// Whether a node said, when it left, that it goes to another hub.
 fn has_moved(cluster: &Arc<Cluster>) -> impl Fn(&NodeName) -> bool + Clone + Send + 'static {
     let query = Arc::new(HubQuery::new(cluster.clone()));
     move |node| {
         let status = query.status_of(std::slice::from_ref(node));
-        // Who leaves for another reason says none.
+        // A node that leaves for another reason gives none.
         status.iter().any(|status| status.left && status.problem.is_some())
     }
 }
@@ -219,7 +238,7 @@ fn itself(plan: &Plan) -> Result<Access, Failure> {
     Ok(Access { name, run_dir, insecure, ..Access::hub(host.to_string(), address.port()) })
 }
 
-/// Has the store keep the channels of which the list says so. Without a store none is kept.
+/// Makes the store keep the channels that the list marks as kept. Without a store, no channel is kept.
 fn keep_channels(
     plan: &Plan,
     store: Option<&RunningStore>,
@@ -285,7 +304,7 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
     plan.source_doors.iter().enumerate().map(ask).collect()
 }
 
-/// Waits for an end that was given. Otherwise it is never ready, and loads rules again at each SIGHUP, if there are some.
+/// Waits for the given end. Without one, it never ends, and reloads the rules at each SIGHUP, if there are rules.
 async fn reload_or_end(judge: Option<&RunningJudge>, end: Option<Pin<Box<dyn Future<Output = ()> + '_>>>) {
     if let Some(end) = end {
         return end.await;

@@ -1,6 +1,7 @@
 //! `khz hub --rrd DIR`, and the sinks of channels: a thread that records the base lane of every node, or channels, into .rrd files.
-//! It reads through the query interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it is slower than the rows
-//! come, the hub drops some for it. These rows are counted, and those that the hub itself never got; once a minute the log says how many of each.
+//! It reads through the query interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it
+//! is slower than the rows come, the hub drops some of them. It counts these rows, and those that the hub itself never got. Once a
+//! minute the log says how many of each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::show::outcome::{Failure, sentence};
 
 /// The time between two polls for rows.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
-/// After a round that took longer, rows may be lost because recording was slow. The hub's memory has room for many times as much.
+/// After a longer round, missing rows may be lost because recording was slow. The hub's memory has room for many times as much.
 const SLOW_ROUND: Duration = Duration::from_secs(3);
 
 /// The running thread. When this is dropped, the recording ends, and all rows that came are on disk.
@@ -52,12 +53,12 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// What it subscribes to, and the revision of that.
+    /// What the recorder subscribes to, and the revision of this list.
     fn interests(&self) -> (u64, Vec<Interest>) {
         match self {
             Wanted::Series(patterns, every) => (0, vec![Interest::new(patterns.clone(), *every, false)]),
             Wanted::Channels(channels, sink) => {
-                // The number first: a change that comes in between is seen the next time.
+                // Read the revision first: a change in between is then seen the next time.
                 let revision = channels.revision();
                 let all = channels.list();
                 let named = all.iter().filter(|kept| kept.definition.to.contains(sink));
@@ -122,7 +123,7 @@ struct Work {
     files: Recorder,
     query: Arc<dyn Query>,
     feeds: Feeds,
-    /// The last warning: a disk that is full for an hour makes one line.
+    /// The last warning. A disk that is full for an hour causes one line.
     warned: String,
     losses: Losses,
 }
@@ -142,7 +143,7 @@ struct Feed {
 }
 
 impl Feeds {
-    /// Follows what is wanted now. What is not wanted any more ends.
+    /// Follows the current list. Subscriptions that are no longer in it end.
     fn renew(&mut self) {
         if self.revision == Some(self.wanted.revision()) {
             return;
@@ -179,7 +180,7 @@ impl Feeds {
 /// Counts lost rows, and says once a minute how many there are.
 struct Losses {
     lost: LostRows,
-    /// Those that nobody was told of: after slow rounds, and after others.
+    /// Lost rows that were not logged yet: after slow rounds, and the others.
     slow: u64,
     elsewhere: u64,
     lines: Repeats,
@@ -190,7 +191,7 @@ impl Losses {
         Losses { lost, slow: 0, elsewhere: 0, lines: Repeats::default() }
     }
 
-    /// More rows are lost, so long after the rows before them were fetched. Returns what the log should say, if a line is due.
+    /// Counts lost rows; `round` is the time since the previous fetch. Returns what the log should say, if a line is due.
     fn add(&mut self, lost: u64, round: Duration, now: Nanos) -> Option<String> {
         self.lost.0.fetch_add(lost, Ordering::Relaxed);
         *(if round > SLOW_ROUND { &mut self.slow } else { &mut self.elsewhere }) += lost;
@@ -237,7 +238,7 @@ impl Work {
         let names: Vec<String> = delivery.columns.iter().map(ToString::to_string).collect();
         let node = delivery.node.as_str();
         for row in &delivery.rows {
-            // A file of numbers has no place for labels.
+            // An .rrd file has no place for labels.
             let is_number = |series: &Series| series.metric.value_type != ValueType::Labels;
             let readings: Vec<Reading<'_>> = (delivery.columns.iter().zip(&names).zip(&row.readings))
                 .filter(|((series, _), _)| is_number(series))
@@ -249,7 +250,7 @@ impl Work {
                 })
                 .collect();
             let refused = self.files.record(&readings).into_iter().filter_map(Result::err);
-            // After an outage rows come again that are older than the recorded ones. That is no problem.
+            // After an outage, rows that are older than the recorded ones may come again. That is no problem.
             let problem = refused
                 .map(|error| sentence(&error))
                 .find(|text| !text.contains("illegal attempt to update"));
@@ -270,7 +271,7 @@ fn micros(row: &Row) -> i64 {
 /// A counter in its smallest steps; a gauge in its unit.
 fn value(series: &Series, reading: khz_model::Reading) -> Value {
     let format = series.metric.format();
-    // A counter of another type is kept as a number that goes up and down: .rrd files count in whole steps.
+    // A counter of another type is recorded as a gauge, since .rrd files count in whole steps.
     let is_counter = series.metric.kind == Kind::Counter && format.value_type == ValueType::Unsigned;
     match (is_counter, reading.value()) {
         (true, Some(count)) => Value::Counter(count),

@@ -1,5 +1,5 @@
-//! Sinks that are recordings: a thread that writes the rows of channels into files of limited size. It follows them over a link, as
-//! `khz record --channel` does, so rows that are missing are counted. Which files there are is the configuration's word.
+//! Sinks that are recordings: a thread that writes the rows of channels into files of limited size. It follows the channels over a
+//! link, as `khz record --channel` does, so missing rows are counted. The configuration says which files there are.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::show::outcome::{Failure, sentence};
 
 /// The time between two writes.
 const PERIOD: Duration = Duration::from_secs(1);
-/// After the end of a subscription its last rows have this long to come.
+/// How long after the end of a subscription its last rows may still come.
 const LAST_ROWS: Duration = Duration::from_secs(1);
-/// Bytes that wait for the disk: with more, the oldest rows are dropped, and counted as lost.
+/// The most bytes that wait for the disk. Beyond it, the oldest rows are dropped, and counted as lost.
 pub const QUEUE_BYTES: usize = 64 << 20;
 
 /// The running thread. When this is dropped, the files are complete.
@@ -88,7 +88,7 @@ struct Work {
     events: Events,
     /// What it records, by the number of the subscription.
     recordings: BTreeMap<u32, Recording>,
-    /// The last warning: a disk that is full for an hour makes one line.
+    /// The last warning. A disk that is full for an hour causes one line.
     said: String,
 }
 
@@ -110,7 +110,7 @@ impl Work {
         }
     }
 
-    /// Follows the channels that name the sink now. What does so no more ends.
+    /// Follows the channels that name the sink now. The recordings of other channels end.
     fn renew(&mut self) {
         let revision = self.channels.revision();
         if self.revision.replace(revision) == Some(revision) {
@@ -127,7 +127,7 @@ impl Work {
             if self.recordings.values().any(|known| known.channel == channel) {
                 continue;
             }
-            // The hub knows the rest, also when it is changed.
+            // The hub knows the rest, also after a change.
             let terms = Some(Arc::new(ChannelTerms::named(channel.clone())));
             let Some(rate) = Rate::from_hz(1) else { continue };
             let interest =
@@ -164,7 +164,7 @@ impl Work {
         if let Some(notice) = notice_of(&event) {
             self.channels.note(recording.channel.as_str(), &notice);
         }
-        // That a channel is gone which was removed, or does not name the sink any more, is no news.
+        // The end of a channel that was removed, or no longer names the sink, is no news.
         let is_over = |kept: &khz_channel::Kept| !kept.definition.to.contains(&self.sink);
         if matches!(event, Event::Told { granted: false, .. })
             && self.channels.get(recording.channel.as_str()).map_or(true, |kept| is_over(&kept))
@@ -206,7 +206,7 @@ fn since_boot() -> Nanos {
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// What a node has said, if that is what an event is about.
+/// The node's notice, if the event carries one.
 fn notice_of(event: &Event) -> Option<Notice> {
     let Event::Told { text, .. } = event else { return None };
     let (node, text) = text.split_once(": ")?;
@@ -241,7 +241,7 @@ struct Recording {
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
     open: HashSet<Arc<LaneKey>>,
-    /// Files when the oldest were removed last.
+    /// The number of files at the last removal of the oldest ones.
     files: u64,
 }
 
@@ -251,7 +251,7 @@ impl Recording {
         Recording { channel, recorder: None, lanes, open, files: 0 }
     }
 
-    /// Its files are called by the time at which it began, so that those of earlier starts stay.
+    /// The file names hold the start time of the recording, so that files of earlier starts stay.
     fn begin(&self, directory: &Path, limits: RecordingLimits) -> Result<Recorder, RecordError> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let path = directory.join(format!("{}-{seconds}.khzt", self.channel));
@@ -306,7 +306,7 @@ impl Recording {
         }
     }
 
-    /// Removes the oldest files of the channel, of all starts, until the rest has room.
+    /// Removes the oldest files of the channel, from all starts, until the rest fits.
     fn remove_oldest(&mut self, directory: &Path, limits: RecordingLimits) {
         let Some(recorder) = &self.recorder else { return };
         let files = recorder.counts().files;
@@ -329,7 +329,7 @@ impl Recording {
             })
             .collect();
         all.sort();
-        // The present file may become as large as a file may.
+        // The current file may grow to the full size of a file.
         let mut bytes = all.iter().map(|(_, _, bytes)| bytes).sum::<u64>().saturating_add(limits.file.0);
         for (_, path, length) in all {
             if bytes <= limits.all.0 || path == recorder.path() {

@@ -1,5 +1,5 @@
-//! The cursors of a receiver when its thread begins. A damaged file of one receiver must not keep the hub from starting: the others
-//! go on, and this one waits until the file is mended or removed.
+//! The cursors of a receiver when its thread begins. A damaged file of one receiver must not keep the hub from starting. The other
+//! receivers go on, and this one waits until the file is repaired or removed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,14 +11,14 @@ use super::Daemon;
 use crate::role::store::now;
 use crate::show::outcome::sentence;
 
-/// How often a file is looked at again that could not be read.
+/// How often an unreadable file is tried again.
 const LOOKED_AGAIN: Duration = Duration::from_secs(10);
 
-/// The cursors of a receiver that are in this folder, or why there are none yet.
+/// The cursors of a receiver in this folder, or why there are none yet.
 pub struct Opening(Result<Cursors, CursorError>);
 
 impl Opening {
-    /// Opens the cursors. Only those that somebody else uses are an error: two senders would send everything twice.
+    /// Opens the cursors. It is an error only if another process uses them: two senders would send everything twice.
     pub fn of(folder: &Path, name: &str) -> Result<Self, CursorError> {
         match Cursors::open(folder, name, now()) {
             Err(error @ CursorError::InUse { .. }) => Err(error),
@@ -26,7 +26,7 @@ impl Opening {
         }
     }
 
-    /// Waits until there are cursors, and says why there are none; `None`: the daemon ends.
+    /// Waits until the cursors are readable, and logs why they are not; `None`: the daemon ends.
     pub(super) fn wait(self, folder: &Path, world: &Daemon, counts: &Counts) -> Option<Cursors> {
         let (begin, mut tried) = (now(), self.0);
         loop {

@@ -1,4 +1,4 @@
-//! A receiver as HTTP has it: what it is shown, and what its answers mean.
+//! A receiver over HTTP: the credentials that it gets, and the meaning of its answers.
 
 use khz_ask::PostAnswer;
 use khz_remote::write::{Answer, Receiver};
@@ -32,8 +32,8 @@ impl Receiver for Place {
     }
 }
 
-/// What an answer means for the request. A status that says that the set-up is wrong loses no samples: somebody mends it, and
-/// then they are sent. Only what is wrong with the samples themselves is final.
+/// What an answer means for the request. A status that shows a wrong set-up loses no samples: they are sent once a person has fixed
+/// it. Only an error in the samples themselves is final.
 fn meaning(answer: &PostAnswer) -> Answer {
     let PostAnswer { status, retry_after, text } = answer;
     let problem = match text.is_empty() {
@@ -43,7 +43,7 @@ fn meaning(answer: &PostAnswer) -> Answer {
     let mend = |advice: &str| Answer::Later(format!("{problem}; {advice}"), *retry_after);
     match status {
         200..=299 => Answer::Taken,
-        // What is read and shown to a receiver is what the configuration says; another address must be written there.
+        // Only the address of the configuration may get the samples and secrets. Another address must be written there.
         300..=399 => {
             Answer::Later(format!("it redirects ({problem}); write the other address into url"), None)
         }

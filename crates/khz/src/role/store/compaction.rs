@@ -10,7 +10,7 @@ use khz_model::{Nanos, Repeats};
 use khz_store::compact::{Step, Tick};
 
 use super::numbers::Numbers;
-use super::{Shared, now, pause};
+use super::{Shared, now_of_rows, pause};
 use crate::show::outcome::sentence;
 
 /// The time between two looks whether there is something to do, while rows come.
@@ -88,7 +88,7 @@ impl Compaction {
     fn work(&mut self) {
         let mut has_worked = false;
         while !self.is_over() {
-            match self.shared.store.tick_compaction(now()) {
+            match self.shared.store.tick_compaction(now_of_rows()) {
                 Ok(tick) if tick.is_idle() => break,
                 Ok(tick) => self.done(&tick),
                 // It is tried again after a minute.

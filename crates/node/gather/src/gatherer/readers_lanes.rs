@@ -1,5 +1,5 @@
-//! The lanes that readers open: a reader that wants to follow shares one or gets another, each fits into the memory that all have
-//! together, and one that nobody reads any more ends after a while.
+//! The lanes that readers open: a reader that wants to follow shares a lane or gets a new one, all lanes together fit into their
+//! memory, and a lane without readers ends after a while.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,12 +28,12 @@ pub const LINGER: Nanos = Nanos::from_secs(10);
 /// The most lanes of channels at once: 56 that readers ask a hub for, and 48 of the hub itself.
 pub const CHANNELS_MAX: usize = 104;
 
-/// The lane of a channel lives on for this long after its last reader has gone: a hub that was started again takes it over, with
-/// what its handler remembers and the rows in its ring.
+/// The lane of a channel lives on for this long after its last reader has gone. A hub that was restarted takes it over, with the
+/// memory of its handler and the rows in its ring.
 pub const CHANNEL_LINGER: Nanos = Nanos::from_secs(60);
 
-/// At most this many lanes of readings live on without a reader: each costs as much as one with a reader. Lanes of channels do
-/// not count here; [`CHANNELS_MAX`] limits them.
+/// At most this many lanes of readings live on without a reader: each costs as much as a lane with a reader. Lanes of channels
+/// do not count here; [`CHANNELS_MAX`] limits them.
 pub const LINGERING_MAX: usize = 8;
 
 /// Each lane is a bit of a tick.
@@ -82,7 +82,7 @@ impl Gatherer {
         let now = clock::stamp();
         let lane = match channel {
             Some(channel) => {
-                // What lanes without a reader hold is for those who have one.
+                // Memory of lanes without a reader is available for lanes with one.
                 loop {
                     match self.open_channel(wish, channel, members.clone(), now) {
                         Err(error) | Ok((_, Some(error)))
@@ -105,16 +105,16 @@ impl Gatherer {
         Ok(self.lanes.len() - 1)
     }
 
-    /// The same lane, if there is memory for it.
+    /// Returns the lane, if there is memory for it.
     fn with_room(&mut self, mut lane: Lane) -> Result<Lane, QueryError> {
         let needs = lane.needs_foreseen(&self.sources);
         self.find_room(needs)?;
-        // Of what is there, all is its own until the memory is shared.
+        // All memory in use belongs to its lane until it is shared out.
         lane.set_share(needs.ring_min, self.memory.room(), &self.sources);
         Ok(lane)
     }
 
-    /// Gives a lane these series, too, if there is memory for them. It may have another place then.
+    /// Adds these series to a lane, if there is memory for them. The place of the lane may change.
     fn widen(&mut self, at: usize, patterns: &[Pattern]) -> Result<usize, QueryError> {
         let more = match at < self.fixed_lanes {
             true => Needs::default(),
@@ -139,7 +139,7 @@ impl Gatherer {
         Ok(at)
     }
 
-    /// Sees to it that there is memory for so much more. Lanes without a reader close for it, and the rings of the others become
+    /// Makes room for this much more memory. Lanes without a reader close for it, and the rings of the other lanes become
     /// shorter.
     fn find_room(&mut self, more: Needs) -> Result<(), QueryError> {
         self.share_memory();
@@ -214,7 +214,7 @@ impl Gatherer {
         })
     }
 
-    /// Closes a lane without readers if there are as many of its kind as there may be.
+    /// Closes a lane without readers if the number of lanes of its kind is at the limit.
     fn make_room(&mut self, is_channel: bool) -> Result<(), QueryError> {
         let limit = if is_channel { CHANNELS_MAX } else { LANES_MAX };
         let is_full =
@@ -236,7 +236,7 @@ impl Gatherer {
         names.find(|name| !self.is_taken(name)).unwrap_or_default()
     }
 
-    /// The name of another lane of a channel: `channel.hot`, then `channel.hot.2` for readers that ask something else of it.
+    /// The name of another lane of a channel: `channel.hot`, then `channel.hot.2` for readers with another request.
     fn free_channel(&self, channel: &ChannelName) -> String {
         let first = channel.metric();
         let others = (2..).map(|n| format!("{first}.{n}"));
@@ -268,9 +268,9 @@ impl Gatherer {
         }
     }
 
-    /// Closes lanes without a reader: those of readings after [`LINGER`], those of channels after [`CHANNEL_LINGER`], and of too
-    /// many lanes of readings the one unread longest. A lane that lives on obeys the CPU ceiling like any other: it runs slower,
-    /// and a reader that comes back still finds it.
+    /// Closes lanes without a reader: lanes of readings after [`LINGER`], and lanes of channels after [`CHANNEL_LINGER`]. If
+    /// there are too many lanes of readings, the lane that was unread for the longest time closes. A lane that lives on obeys
+    /// the CPU ceiling like any other: it runs slower, and a reader that comes back still finds it.
     pub(super) fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;
@@ -295,8 +295,8 @@ impl Gatherer {
         self.lanes.iter().filter(|lane| lane.is_channel() && lane.unread_since.is_none()).count()
     }
 
-    /// Closes the lane of a channel that is wanted by these and has been without a reader for the longest time. `true`: there was one. One
-    /// that was left just now goes last: its readers may be on their way from another hub.
+    /// Closes the lane of a channel that `by` wants and that has been without a reader for the longest time. `true`: there was one. A lane
+    /// that was left just now goes last: its readers may be moving here from another hub.
     fn close_unread_channel(&mut self, by: WantedBy) -> bool {
         let is_unread = |lane: &&(usize, &Lane)| lane.1.readers() == 0 && lane.1.wanted_by() == Some(by);
         let since = |lane: &Lane| (lane.unread_since.is_none(), lane.unread_since);
@@ -307,8 +307,8 @@ impl Gatherer {
         true
     }
 
-    /// Lanes whose handler lacks memory for new series get what lanes without a reader hold. If there may be room again, their handlers
-    /// are bound again, and who was refused a channel hears of it.
+    /// Gives memory of lanes without a reader to lanes whose handler lacks memory for new series. If there may be room again, binds
+    /// their handlers again, and tells readers whose channel was refused.
     pub(super) fn use_room_of_channels(&mut self) {
         for by in [WantedBy::Readers, WantedBy::Hub] {
             let lacks = |lane: &Lane| lane.wanted_by() == Some(by) && lane.lacks_memory();

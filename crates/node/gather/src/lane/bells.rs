@@ -30,8 +30,8 @@ impl Bells {
         self.0.push(bell);
     }
 
-    /// Rings the bells, and drops those without a holder. The gather thread makes the calls later: one that several lanes share is
-    /// added to `calls` once.
+    /// Rings the bells, and drops bells without a holder. The gather thread makes the calls later: a call that several lanes share
+    /// is added to `calls` once.
     pub fn ring(&mut self, calls: &mut Vec<Arc<Call>>) {
         self.0.retain(|bell| {
             let Some(bell) = bell.upgrade() else { return false };

@@ -17,7 +17,8 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes the row: the first of a block whole, others with what changed, in ascending order. `false`: there is no room.
+    /// Writes the row: all slots in the first row of a block, only changed slots in other rows, in ascending order.
+    /// `false`: there is no room.
     #[inline]
     pub fn write(&mut self, changed: impl Iterator<Item = usize>, reading: impl Fn(usize) -> Cell) -> bool {
         let RowWriter { stamp, width, encoder, bytes, ring } = self;

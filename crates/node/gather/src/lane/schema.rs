@@ -10,10 +10,10 @@ use super::Lane;
 use crate::handled::Handled;
 use crate::source::Source;
 
-/// Series that are named of those that a channel leaves out.
+/// How many of the series that a channel leaves out are named.
 const LEFT_OUT_NAMED: usize = 4;
 
-/// The part of the schema that readers know. What a tick touches comes first.
+/// The part of the schema that readers know. The fields that a tick touches come first.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct PublishedSchema {
@@ -39,8 +39,8 @@ impl Lane {
         self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
     }
 
-    /// Binds the handler to the lane's readings. If it then gives other series, the next row begins another generation. `false`:
-    /// it cannot be bound to them. That is tried again when there are other slots, not at each row.
+    /// Binds the handler to the lane's readings. If its series change, the next row begins another generation. `false`: it
+    /// cannot be bound to them. The next attempt comes when the slots change, not at each row.
     #[cold]
     pub(super) fn bind(&mut self, sources: &[Source]) -> bool {
         let Some(handled) = &mut self.handled else { return true };
@@ -107,7 +107,7 @@ impl Lane {
             tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
             return;
         }
-        // The ring has them; there are more only when there are new slots.
+        // The ring has them; more come only with new slots.
         *waiting = Vec::new();
         (*slots, *is_next) = (series.len(), false);
         *has_labels = series.iter().any(|series| series.metric.value_type == ValueType::Labels);

@@ -1,5 +1,5 @@
-//! The memory of a lane that readers opened: what it holds or would hold, and what its share has room for. It shares nothing out:
-//! `lane_memory.rs` does.
+//! The memory of a lane that readers opened: what it uses or would use, and what fits into its share. `lane_memory.rs`
+//! distributes the memory, not this file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub(super) struct Share {
 }
 
 impl Lane {
-    /// The same lane, which readers opened: `room` is what it may take for its slots.
+    /// Marks the lane as opened by readers: `room` is the memory for its slots.
     pub fn sharing(mut self, ring_most: u64, room: u64) -> Self {
         self.share = Some(Share { ring_most, ring: 0, room });
         self
     }
 
-    /// What it holds, or with `foreseen` what it would hold.
+    /// What it uses, or with `foreseen`, what it would use.
     fn needs_of(&self, foreseen: Option<Parts>) -> Needs {
         let slots = self.width();
         let here = || Parts {
@@ -59,7 +59,7 @@ impl Lane {
         self.needs_of(None)
     }
 
-    /// What it will hold when it knows the slots of these sources.
+    /// What it will use when it knows the slots of these sources.
     pub fn needs_foreseen(&mut self, sources: &[Source]) -> Needs {
         let mut parts = Parts::default();
         let mut metrics = HashSet::new();

@@ -31,7 +31,8 @@ pub(crate) struct LaneView {
     pub(super) newest: AtomicU64,
     /// When the lane ended (boot clock, ns); 0: it has not.
     pub(super) ended: AtomicU64,
-    /// What its readers are to know of series that it leaves out; empty: it has all. And how often that has changed.
+    /// The notice for its readers about series that it leaves out; empty: it has all. And how often the notice has
+    /// changed.
     lacks: RwLock<Arc<str>>,
     lacks_changed: AtomicU64,
 }
@@ -57,7 +58,7 @@ impl LaneView {
         }
     }
 
-    /// What its readers are to know of series that it leaves out; empty: it has all.
+    /// The notice for its readers about series that it leaves out; empty: it has all.
     pub fn lacks(&self) -> Arc<str> {
         self.lacks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }

@@ -1,12 +1,13 @@
-//! What somebody probably meant with a name that cannot be read: the same name, with its marks escaped.
+//! What the writer of an unreadable name probably meant: the same name, with its special characters
+//! escaped.
 
 use khz_model::labels::is_label_name;
 use khz_model::{Instance, Labels, SeriesName};
 
 /// A name that can be read, in place of `spelled`, which cannot; `None` if the brackets are not what is wrong.
 ///
-/// A part between commas that is no label belongs to the part before it: `[a,b]` was one name until instances had
-/// labels. Behind labels without a name it is the name.
+/// A part between commas that is no label belongs to the previous part: `[a,b]` was one name until instances had
+/// labels. After labels without a name, it is the name.
 pub(super) fn corrected(spelled: &str) -> Option<String> {
     let (metric, rest) = spelled.split_once('[')?;
     let inside = rest.strip_suffix(']')?;

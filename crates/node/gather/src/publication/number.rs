@@ -1,5 +1,5 @@
-//! A published value: its text, and its bits in the type of its name. It never rounds without being asked to: a
-//! number that does not fit is refused with what to write instead.
+//! A published value: its text, and its bits in the type of its name. It rounds only on request: it refuses a
+//! number that does not fit, and the error says what to write instead.
 
 use khz_model::{Kind, Nanos, ValueFormat, ValueType};
 
@@ -85,7 +85,8 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// The number as a time in seconds, if it is not below zero. One that does not fit becomes the latest.
+    /// The number as a time in seconds, if it is not below zero. A number that is too large becomes the
+    /// latest time.
     pub(super) fn seconds(&self) -> Option<Nanos> {
         let digits = self.digits.filter(|digits| !digits.is_negative)?;
         Some(Nanos(digits.steps(9).unwrap_or(u64::MAX)))
@@ -115,7 +116,7 @@ impl<'a> Number<'a> {
         if kind == Kind::Counter && double < 0.0 {
             return Err(NumberError::CounterBelowZero(text()));
         }
-        // There are many NaNs; one that stays must not look like a change.
+        // There are many NaNs; if a value stays NaN, this must not look like a change.
         Ok(if double.is_nan() { f64::NAN.to_bits() } else { double.to_bits() })
     }
 

@@ -1,5 +1,5 @@
-//! What stands after a published value: what the number means, and when it was measured. Nothing is copied: each
-//! line of a number that is known passes here.
+//! The options after a published value: the meaning of the number, and when it was measured. Nothing is copied,
+//! since every line for a known number passes here.
 
 use khz_model::{Kind, Metric, Nanos, Unit, ValueFormat, ValueType};
 
@@ -8,7 +8,8 @@ use super::{PublicationError, shown};
 
 /// A value that was measured longer ago is refused: readers would take it for news.
 pub const AGE_MAX: Nanos = Nanos::from_secs(600);
-/// A value that was measured this much later than now is refused: it would keep all others out until then.
+/// A value that was measured this much later than now is refused: until that time, it would make all other
+/// values look outdated.
 pub const AHEAD_MAX: Nanos = Nanos::from_secs(5);
 
 /// The options of a line, as far as it has them.
@@ -74,8 +75,8 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// True if the line declares nothing else than what its name already is. `places=` and `help=` are not
-    /// compared: they change what is shown, not what it means.
+    /// True if the line declares nothing that differs from the known metric. `places=` and `help=` are not
+    /// compared: they change how a number is shown, not what it means.
     pub fn agree_with(&self, metric: &Metric) -> bool {
         self.kind.is_none_or(|kind| kind == metric.kind)
             && self.unit.is_none_or(|unit| unit == metric.unit)

@@ -15,9 +15,10 @@ pub const NEW_SERIES_TIME: Nanos = Nanos::from_secs(300);
 /// The most bytes of names and labels of all files of numbers: 128 for each of [`TEXT_FILE_SERIES_MAX`] numbers.
 pub const TEXT_FILE_NAMES_MAX: usize = 1 << 20;
 /// The most bytes of names of the instances of a source that a configuration describes: 128 for each of 1,024 instances. All 16 such
-/// sources together, with those that are gone, stay below half of a schema.
+/// sources together, with gone instances, stay below half of a schema.
 pub const OWN_SOURCE_NAMES_MAX: usize = 128 << 10;
-/// What a name of a metric counts besides its bytes: it takes its help, its unit and more with it.
+/// The name of a metric counts this much besides its bytes, since it comes with its help, its unit
+/// and more.
 const METRIC_BYTES: usize = 512;
 /// What a series counts besides the bytes of its instance.
 const SERIES_BYTES: usize = 16;
@@ -65,7 +66,7 @@ impl Room {
     }
 }
 
-/// A name that a survey brings: of a metric, or of one of its series.
+/// A name in a survey: of a metric, or of one of its series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     hash: u64,
@@ -75,7 +76,7 @@ pub(super) struct Name {
 /// Why names are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crowded {
-    /// With them there would be more at a time than there may be.
+    /// With these names, there would be too many at the same time.
     TooMany,
     /// Too many of them are new.
     TooOften,
@@ -84,12 +85,14 @@ pub(super) enum Crowded {
 /// The names that a survey has now, and room for new ones.
 pub(super) struct Churn {
     hasher: RandomState,
-    /// What there may be at a time.
+    /// The most that is allowed at the same time.
     most: Room,
     known: HashSet<u64>,
     /// The names of the text that is being made, and what they take.
     next: HashSet<u64>,
     taken: Room,
+    /// The room for names that exist, are known, and are not in the text yet.
+    waiting: Room,
     room: Room,
     /// Some names of the text that is being made had no room.
     is_crowded: bool,
@@ -108,6 +111,7 @@ impl Churn {
             known: HashSet::new(),
             next: HashSet::new(),
             taken: Room { series: 0, bytes: 0 },
+            waiting: Room { series: 0, bytes: 0 },
             room: most.times(ROOMS),
             is_crowded: false,
             filled: now,
@@ -126,8 +130,18 @@ impl Churn {
         self.filled.0 += more.0;
         self.begun = now;
         self.next.clear();
-        self.taken = Room { series: 0, bytes: 0 };
+        (self.taken, self.waiting) = (Room { series: 0, bytes: 0 }, Room { series: 0, bytes: 0 });
         self.is_crowded = false;
+    }
+
+    /// The text will have some of these names. Known names keep their room, and new names get the rest.
+    pub fn reserve(&mut self, names: impl IntoIterator<Item = Name>) {
+        let mut met = HashSet::new();
+        for name in names {
+            if self.known.contains(&name.hash) && met.insert(name.hash) {
+                self.waiting = self.waiting.plus(name.takes);
+            }
+        }
     }
 
     /// A series, with the bytes of its instance.
@@ -144,15 +158,16 @@ impl Churn {
 
     /// Takes these names, or none of them.
     pub fn take(&mut self, names: impl IntoIterator<Item = Name>) -> Result<(), Crowded> {
-        let (mut all, mut new) = (self.taken, Room { series: 0, bytes: 0 });
+        let (mut all, mut new, mut waiting) = (self.taken, Room { series: 0, bytes: 0 }, self.waiting);
         let names: Vec<Name> = names.into_iter().filter(|name| !self.next.contains(&name.hash)).collect();
         for name in &names {
             all = all.plus(name.takes);
-            if !self.known.contains(&name.hash) {
-                new = new.plus(name.takes);
+            match self.known.contains(&name.hash) {
+                true => waiting = waiting.checked_sub(name.takes).unwrap_or(waiting),
+                false => new = new.plus(name.takes),
             }
         }
-        let room = match self.most.checked_sub(all) {
+        let room = match self.most.checked_sub(all.plus(waiting)) {
             Some(_) => self.room.checked_sub(new).ok_or(Crowded::TooOften),
             None => Err(Crowded::TooMany),
         };
@@ -160,7 +175,7 @@ impl Churn {
             self.is_crowded = true;
             self.crowded = Some((self.begun, why));
         }
-        (self.room, self.taken) = (room?, all);
+        (self.room, self.taken, self.waiting) = (room?, all, waiting);
         self.next.extend(names.iter().map(|name| name.hash));
         Ok(())
     }
@@ -212,6 +227,25 @@ mod tests {
             assert_eq!((at(10_000, 5, many), at(10_000, 6, many)), (Ok(()), Ok(())));
             assert_eq!(at(10_000, 7, many / 4), Err(Crowded::TooOften));
         }
+    }
+
+    #[test]
+    fn new_names_do_not_push_known_ones_out() {
+        let mut churn = Churn::new(Room { series: 10, bytes: 10_000 }, Nanos(0));
+        let mut text = |names: &[String]| {
+            churn.begin(Nanos(0));
+            let series: Vec<Name> = names.iter().map(|name| churn.series(name, name.len())).collect();
+            churn.reserve(series.iter().copied());
+            let said: Vec<bool> = series.into_iter().map(|name| churn.take([name]).is_ok()).collect();
+            churn.end();
+            said
+        };
+        let old = names(0, 6, 1);
+        assert_eq!(text(&old), [true; 6]);
+        // New ones come first, and have what is left.
+        let all = [names(1, 6, 1), old].concat();
+        assert_eq!(text(&all), [vec![true; 4], vec![false; 2], vec![true; 6]].concat());
+        assert_eq!(text(&all[2..]), [vec![true; 2], vec![true; 2], vec![true; 6]].concat(), "two have gone");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads the control groups: walks the tree of folders when something in it has changed, and reads the files of each group that has
-//! tasks. The kernel answers from memory, so all of them are one step. What a group is called, files of runtimes say, which may be on a
-//! file server that is gone: each name is a step of its own.
+//! tasks. The kernel answers from memory, so all groups are one step. The names of groups are in files of runtimes, which may be on a
+//! file server that is gone, so each name is its own step.
 
 mod names;
 mod watch;
@@ -26,8 +26,7 @@ use watch::Watch;
 /// The most groups that are read: each costs twelve files. A node of Kubernetes has some hundred, one of Slurm some ten.
 pub const CONTROL_GROUPS_MAX: usize = 2_048;
 
-/// Groups that are deeper in the tree are left out, and those right below are counted: they are groups of a container, or of a user's
-/// own manager.
+/// Deeper groups are left out, and the groups one level deeper are counted: they belong to a container, or to a user's own manager.
 pub const CONTROL_GROUPS_DEPTH_MAX: usize = 12;
 
 /// The longest file of a group that is read; `io.stat` has a line for each disk.
@@ -92,7 +91,7 @@ impl ControlGroups {
         let state = self.state();
         course.left_out = state.left_out;
         if state.left_out > 0 {
-            course.note_of_all(what_is_left_out(state.left_out));
+            course.note_left_out(what_is_left_out(state.left_out));
         }
         let (mut text, mut room, mut told) = (Vec::new(), Vec::new(), HashSet::new());
         let mut claims: HashMap<&str, usize> = HashMap::new();
@@ -109,7 +108,8 @@ impl ControlGroups {
             );
             // It is gone since the walk.
             let Ok(folder) = folder else { continue };
-            // A runtime makes one group for each container: of two that claim one, nobody knows which it is.
+            // A runtime makes one group for each container. If two groups claim one container, nobody knows
+            // which is right.
             let is_disputed = group.named.claim().is_some_and(|id| claims.get(id).is_some_and(|n| *n > 1));
             // Two containers may have one name while the old one ends.
             let names = [&group.named.name, &group.named.by_id, &group.path];
@@ -158,7 +158,11 @@ impl ControlGroups {
             std::mem::take(groups).into_iter().map(|g| (g.folder.clone(), g)).collect();
         watch.begin();
         watch.folder(top);
-        let left_out_before = std::mem::take(left_out);
+        *left_out = 0;
+        // Groups that had a place keep it. Which of these groups still exist is known at the end of
+        // the walk.
+        let mut old: Vec<(u64, Group)> = Vec::new();
+        let mut new = Vec::new();
         let mut folders = below(top, Path::new(""));
         while let Some(folder) = folders.pop() {
             let whole = top.join(&folder);
@@ -181,15 +185,18 @@ impl ControlGroups {
             if group.named.has_parts {
                 folders.extend(below(top, &group.folder));
             }
-            if groups.len() < CONTROL_GROUPS_MAX {
-                groups.push(group);
-            } else {
-                *left_out += 1;
+            let place = (old.len() + new.len()) as u64 + *left_out;
+            match before.contains_key(&group.folder) {
+                true => old.push((place, group)),
+                false if new.len() < CONTROL_GROUPS_MAX => new.push((place, group)),
+                false => *left_out += 1,
             }
         }
-        if *left_out > 0 && left_out_before == 0 {
-            tracing::warn!("{}", what_is_left_out(*left_out));
-        }
+        let free = CONTROL_GROUPS_MAX.saturating_sub(old.len());
+        *left_out += new.len().saturating_sub(free) as u64;
+        old.extend(new.into_iter().take(free));
+        old.sort_by_key(|(place, _)| *place);
+        *groups = old.into_iter().map(|(_, group)| group).collect();
     }
 
     fn line(&self, folder: &OwnedFd, group: &Group, name: &str, text: &mut Vec<u8>, room: &mut Vec<u8>) {
@@ -226,7 +233,7 @@ impl ControlGroups {
 /// Says how many groups are left out, and why.
 fn what_is_left_out(count: u64) -> String {
     format!(
-        "{count} control groups are left out: khz shows {CONTROL_GROUPS_MAX}, and {CONTROL_GROUPS_DEPTH_MAX} levels"
+        "{count} control groups are left out: khz shows {CONTROL_GROUPS_MAX}, and {CONTROL_GROUPS_DEPTH_MAX} levels; those that were shown before keep their places"
     )
 }
 
@@ -265,7 +272,7 @@ fn whole<'a>(folder: &OwnedFd, name: &str, room: &'a mut Vec<u8>) -> Result<&'a 
         match read(&file, &mut room[length..]) {
             Ok(count) => {
                 length += count;
-                // Such a file is one record: what is left of the room says that it has ended.
+                // Such a file is one record: if there is room left, the file has ended.
                 if length < room.len() {
                     break;
                 }

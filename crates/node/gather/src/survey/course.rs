@@ -1,5 +1,5 @@
-//! The course of one survey: before each step that may block, the surveyor says what it is about to ask, so that others
-//! see where it is stuck. Within a step it also says which file it reads: only for people, and for what was never read before.
+//! The course of one survey: before each step that may block, the surveyor notes what it will read, so that others see where
+//! it is stuck. Within a step it also notes the file: only for people, and for folders that were never read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abandoned;
 
-/// The most files of a survey of which is said why they have no number: they are in one line of the log.
+/// For how many files of a survey the log says why they have no number: all of them are in one line.
 const PROBLEMS_MAX: usize = 16;
 
 /// One survey of one subject.
@@ -37,6 +37,8 @@ pub(super) struct Course<'a> {
     problems_more: usize,
     /// That of the present step.
     problem: Option<String>,
+    /// That a limit cuts the list of instances, for people.
+    cut: Option<String>,
 }
 
 impl<'a> Course<'a> {
@@ -52,6 +54,7 @@ impl<'a> Course<'a> {
             problems: Vec::new(),
             problems_more: 0,
             problem: None,
+            cut: None,
         }
     }
 
@@ -64,8 +67,8 @@ impl<'a> Course<'a> {
         Ok(self.turn((item.to_owned(), 0), false)? == Turn::Take)
     }
 
-    /// Begins a step whose latest answer the surveyor keeps, together with its number: if it takes long, another thread goes on with
-    /// this survey, and writes what was kept.
+    /// Begins a step whose latest answer the surveyor keeps, and returns the step's number. If the step takes long, another thread
+    /// continues this survey, and writes the kept answer.
     pub fn begin_apart(&mut self, item: &[u8]) -> Result<(Turn, usize), Abandoned> {
         let count = self.begun.entry(item.to_owned()).or_default();
         let number = *count;
@@ -92,13 +95,13 @@ impl<'a> Course<'a> {
         self.problem.clone()
     }
 
-    /// What was wrong in all steps, in one sentence.
-    pub fn into_problem(self) -> Option<String> {
+    /// What was wrong in all steps, in one sentence, and how a limit cuts the list.
+    pub fn into_problems(self) -> (Option<String>, Option<String>) {
         let more = match self.problems_more {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        (!self.problems.is_empty()).then(|| self.problems.join("; ") + &more)
+        ((!self.problems.is_empty()).then(|| self.problems.join("; ") + &more), self.cut)
     }
 
     /// All steps have ended, and the surveyor is about to change what it keeps of the whole survey.
@@ -131,6 +134,11 @@ impl<'a> Course<'a> {
     /// The same of a file or folder that the kernel refuses.
     pub fn note_refused(&mut self, path: &Path, errno: Errno) {
         self.note(|| Some(format!("{}: {}", shown(path), std::io::Error::from(errno))));
+    }
+
+    /// Notes that a limit cuts the list of instances: how many are left out, and why. The log says so once, with the number of that time.
+    pub fn note_left_out(&mut self, what: String) {
+        self.cut = Some(what);
     }
 
     /// Notes what is wrong with the survey as a whole.

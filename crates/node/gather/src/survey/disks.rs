@@ -1,4 +1,5 @@
-//! Reads what udev knows of each disk, and whether it rotates. Which of it becomes labels, `khz_parse::disk_info` says.
+//! Reads what udev knows of each disk, and whether the disk rotates. `khz_parse::disk_info` decides which of it becomes
+//! labels.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::Answer;
 use super::course::{Abandoned, Course, Whereabouts};
 use super::folder::Folder;
 use super::line::Line;
-use super::trees::Leaves;
+use super::trees::Trees;
 
 /// A line of the list of disks.
 struct Disk<'a> {
@@ -23,7 +24,7 @@ struct Disk<'a> {
 }
 
 /// Makes the text.
-pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
+pub(super) fn survey(course: &mut Course<'_>, root: &Path, trees: &Trees) -> Result<Answer, Abandoned> {
     if !course.begin(b"")? {
         return Ok(Err(Errno::TIMEDOUT));
     }
@@ -35,16 +36,16 @@ pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Aba
         Err(errno) => return Ok(Err(errno)),
     };
     let mut udev = Folder::open(&root.join("run/udev/data"), whereabouts).ok();
-    let mut leaves = Leaves::new();
+    let mut leaves = trees.begun(course.subject());
     for disk in list.lines().filter_map(Disk::read).filter(|disk| is_shown(disk.name)) {
-        if leaves.has_room(course) && course.begin(disk.name.as_bytes())? {
+        if leaves.takes(disk.name.as_bytes()) && course.begin(disk.name.as_bytes())? {
             let file = format!("b{}:{}", disk.major, disk.minor);
             let known = udev.as_mut().and_then(|udev| udev.text(&file).ok()).unwrap_or_default();
             leaves.add(disk.line(root, known, whereabouts));
             disk.others(known).for_each(|line| leaves.add(line));
         }
     }
-    Ok(leaves.into_text().ok_or(Errno::NOENT))
+    Ok(trees.finish(course, leaves)?.ok_or(Errno::NOENT))
 }
 
 impl<'a> Disk<'a> {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use khz_model::Nanos;
 use khz_parse::Subject;
 
+use crate::budget::{GatherLimits, apart, percent};
+
 use super::{PROCESSES_BUDGET, SURVEY_BUDGET, SURVEY_PERIOD_MIN, SURVEY_STUCK_AFTER, Survey, worker};
 
-/// When each subject is due: what the gather thread has of the surveys. Dropping it ends them.
+/// When each subject is due: the gather thread's side of the surveys. Dropping it ends them.
 pub(crate) struct Surveys {
     pub(super) survey: Arc<Survey>,
     pub(super) stuck_after: Nanos,
@@ -41,24 +43,31 @@ fn usual_budget(subject: Subject) -> f64 {
 impl Due {
     /// When it is due again, if it is surveyed now.
     fn after(&mut self, now: Nanos) -> Nanos {
-        let apart = (self.cost_before.0 as f64 / self.budget) as u64;
-        // What is near the border is not told of again and again.
+        let apart = apart(self.cost_before, self.budget).0;
+        // The log must not repeat a line about a cost near the border.
         let border = if self.is_held_back { self.period.0 / 2 } else { self.period.0 };
         let is_held_back = apart > border;
         if is_held_back != self.is_held_back {
             self.is_held_back = is_held_back;
-            let (name, percent) = (worker::named(self.subject), self.budget * 100.0);
+            let (name, percent) = (worker::named(self.subject), percent(self.budget));
             if is_held_back {
                 let every = apart as f64 / Nanos::SECOND.0 as f64;
                 tracing::info!(
-                    "surveys of {name} cost more than their budget of {percent:.1} % of a core: there is one every {every:.1} s"
+                    "surveys of {name} cost more than their budget of {percent} % of a core: there is one every {every:.1} s"
                 );
             } else {
-                tracing::info!("surveys of {name} are back within their budget of {percent:.1} % of a core");
+                tracing::info!("surveys of {name} are back within their budget of {percent} % of a core");
             }
         }
         Nanos(now.0 + self.period.0.max(apart))
     }
+}
+
+/// The limits of a subject's surveys with this budget, or the usual one, if one survey costs this much; `None`: there was none so
+/// far.
+pub(crate) fn limits_of(subject: Subject, budget: Option<f64>, cost: Option<Nanos>) -> GatherLimits {
+    let share = budget.unwrap_or_else(|| usual_budget(subject));
+    GatherLimits { share, period_min: cost.map(|cost| apart(cost, share).max(SURVEY_PERIOD_MIN)) }
 }
 
 /// When a subject is surveyed, and what that may cost.
@@ -85,7 +94,15 @@ impl Surveys {
         surveys
     }
 
-    /// Asks for what is due. It takes no lock and makes no system call unless something is.
+    /// The limits of a subject's surveys; `None`: it is not surveyed.
+    pub fn limits(&self, subject: Subject) -> Option<GatherLimits> {
+        let due = self.due.iter().find(|due| due.subject == subject)?;
+        let cost = self.survey.cost(subject);
+        Some(limits_of(subject, Some(due.budget), (cost > Nanos(0)).then_some(cost)))
+    }
+
+    /// Requests the surveys that are due. If none is due, it takes no lock and makes no system
+    /// call.
     #[inline]
     pub fn look(&mut self, now: Nanos) {
         self.survey.look_for_stuck(now, self.stuck_after);

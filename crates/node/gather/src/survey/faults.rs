@@ -1,6 +1,6 @@
-//! Each way in which a small file can fail, for sources of a configuration, trees of /sys and files of numbers: what becomes of its
-//! series when it fails from the start, and when it had a number before. Files that answer with errors, or not at all, are those of a
-//! FUSE file system of this test.
+//! Each way in which a small file can fail, for sources of a configuration, trees of /sys and files of numbers: what happens to its
+//! series when it fails from the start, and when it had a number before. A FUSE file system of this test has the files that answer
+//! with errors, or not at all.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -53,8 +53,8 @@ impl Fate {
 /// A way to fail.
 struct Way {
     name: &'static str,
-    /// What sources of a configuration and trees have, at the start and later. Of files of numbers nothing is left: such a file is
-    /// left out whole.
+    /// The result for sources of a configuration and trees, at the start and later. Files of numbers have no numbers then: such a
+    /// file is left out whole.
     fate: Fate,
     /// Whether files of numbers count it as an error.
     is_error: bool,
@@ -199,7 +199,7 @@ fn expected(ways: &[Way], is_broken: bool) -> BTreeMap<String, Fate> {
     let mut fates = BTreeMap::new();
     for (number, Way { name, fate, .. }) in ways.iter().enumerate() {
         let fate = if is_broken { *fate } else { SEVEN };
-        // Without a wildcard nothing says that there should be a number, but the path.
+        // Without a wildcard, only the path shows that there should be a number.
         fates.insert(format!("own.one_{name}"), fate);
         fates.insert(format!("own.room[{name}]"), fate);
         fates.insert(format!("thermal.temperature[{number},type=x]"), fate);
@@ -211,7 +211,7 @@ fn expected(ways: &[Way], is_broken: bool) -> BTreeMap<String, Fate> {
     fates
 }
 
-/// A driver that hangs while the kind of a zone is not known says nothing of what the zone is called: the kind is in a file that answers.
+/// A driver hangs while the kind of a zone is not known. The zone still gets its name, since the kind is in a file that answers.
 fn with_kinds(root: &MadeUp, ways: &[Way]) {
     for number in 0..ways.len() {
         root.write(&format!("{ZONE}{number}/type"), "x\n");
@@ -395,7 +395,7 @@ impl Filesystem for Faulty {
     }
 }
 
-/// Answers what is held, whatever becomes of the test: a mount whose questions are not answered cannot be taken away.
+/// Answers held requests, whatever happens to the test: a mount with unanswered requests cannot be removed.
 struct Mounted {
     faulty: Faulty,
     place: PathBuf,
@@ -416,7 +416,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.faulty.set(false);
-        // Also while a thread of the test still holds a file of it: what stays mounted would be in the lists of other tests.
+        // Even if a thread of the test still holds one of its files: a remaining mount would be in the lists of other tests.
         let _ = std::process::Command::new("umount").arg("--lazy").arg(&self.place).status();
     }
 }

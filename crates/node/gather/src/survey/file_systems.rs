@@ -14,10 +14,11 @@ use rustix::io::Errno;
 
 use super::Answer;
 use super::course::{Abandoned, Course};
-use super::threads::Turn;
+use super::limited::{Seats, Shown};
+use super::threads::{END_OF_KIN, Turn};
 
 /// The most file systems that are asked: each costs a system call every ten seconds, and eight slots. A node of a
-/// cluster has some ten; one with hundreds of containers has a mount for each of them.
+/// cluster has some ten; a node with hundreds of containers has a mount for each container.
 pub const MOUNTS_MAX: usize = 256;
 
 /// A longer list of mounts is not read.
@@ -29,10 +30,15 @@ pub(super) fn is_live(root: &Path) -> bool {
         || statfs(root.join("proc")).is_ok_and(|found| found.f_type as u64 == libc::PROC_SUPER_MAGIC as u64)
 }
 
-/// What each file system said last: the end of its line. The key is what the list says of the mount ([`identity`]), so that what another
-/// file system said at the same place is nobody's.
+/// What is kept from one survey to the next.
 #[derive(Default)]
-pub(super) struct FileSystems(Mutex<HashMap<Vec<u8>, Vec<u8>>>);
+pub(super) struct FileSystems {
+    /// The last answer of each file system: the end of its line. The key is the list's data about the mount ([`identity`]), so that
+    /// the answer of another file system at the same place is not used.
+    ends: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+    /// The places that have series: another file system at such a place comes before one at a new place.
+    shown: Mutex<Shown>,
+}
 
 impl FileSystems {
     /// Makes the text.
@@ -47,16 +53,11 @@ impl FileSystems {
             Ok(list) => list,
             Err(errno) => return Ok(Err(errno)),
         };
-        let mounts = list.visible(root);
-        let left_out = mounts.len().saturating_sub(MOUNTS_MAX);
-        if left_out > 0 {
-            // Without their number, which may change all the time.
-            course.note_of_all(format!("more than {MOUNTS_MAX} are mounted, and the others are not asked"));
-        }
+        let (mounts, seats) = seated(&lock(&self.shown), list.visible(root));
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for mount in mounts.iter().take(MOUNTS_MAX) {
+        for mount in &mounts {
             let who = identity(mount);
-            let end = match course.begin_apart(mount.place)?.0 {
+            let end = match course.begin_apart(&step_of(mount))?.0 {
                 Turn::Take => {
                     let sizes = statvfs(below(root, mount.place)).and_then(known);
                     if let Err(errno) = sizes {
@@ -79,6 +80,13 @@ impl FileSystems {
             lines.push((who, line));
         }
         course.close()?;
+        let left_out = seats.left_out();
+        if left_out > 0 {
+            course.note_left_out(format!(
+                "{left_out} mounted file systems are left out: khz asks {MOUNTS_MAX}, and places that were shown before keep theirs"
+            ));
+        }
+        lock(&self.shown).note(seats);
         // A place may have been another file system's when it was asked than when the list was read.
         let after = match Mounts::read(root) {
             Ok(after) => after,
@@ -95,9 +103,32 @@ impl FileSystems {
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Vec<u8>>> {
-        // A poisoned lock is harmless: the map is whole at any time.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ends)
     }
+}
+
+/// The mounts that have a place, and their places. Mounts at places that were already shown come before mounts at new places,
+/// whatever is mounted there.
+fn seated<'a>(shown: &Shown, mut mounts: Vec<Mount<'a>>) -> (Vec<Mount<'a>>, Seats) {
+    let mut seats = shown.seats_among(mounts.iter().map(|mount| mount.place), MOUNTS_MAX);
+    mounts.retain(|mount| seats.takes(mount.place));
+    (mounts, seats)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A poisoned lock is harmless: its data is complete at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The step that asks a mount: the number of its file system, with which all its mounts hang, then the mount's own number, then its
+/// place. Another mount at the same place, or over it, is another step.
+fn step_of(mount: &Mount<'_>) -> Vec<u8> {
+    [mount.number, &[END_OF_KIN], mount.id, b" ", mount.place].concat()
+}
+
+/// The place in the step of a mount: it has no blank, since the kernel escapes them.
+pub(super) fn place_of(step: &[u8]) -> &[u8] {
+    step.rsplit(|&byte| byte == b' ').next().unwrap_or_default()
 }
 
 fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
@@ -115,7 +146,7 @@ fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
     }
 }
 
-/// What the list says of a mount, in one word: where another one takes its place, this differs.
+/// The list's data about a mount, in one word: it differs for another mount at the same place.
 fn identity(mount: &Mount<'_>) -> Vec<u8> {
     [mount.place, mount.number, mount.root, mount.fs_type, mount.device].join(&b' ')
 }
@@ -190,8 +221,8 @@ impl Mounts {
         (!is_same).then(|| after.visible(root).iter().map(identity).collect())
     }
 
-    /// True if nothing can be written. In a service's own list many mounts are read-only that are not on the host
-    /// (`ProtectSystem=strict`), so that only what the file system itself says counts.
+    /// True if nothing can be written. In a service's own list, many mounts are read-only that are not on the
+    /// host (`ProtectSystem=strict`). So only the flag of the file system itself counts.
     fn is_read_only(&self, mount: &Mount<'_>) -> bool {
         mount.is_all_read_only || (mount.is_read_only && self.own.is_some())
     }
@@ -218,6 +249,53 @@ mod tests {
             StatVfs { f_bsize: 0, f_frsize: 0, f_blocks: 0, f_namemax: 0, ..statvfs("/proc").unwrap() };
         assert!(known(of_proc).is_ok(), "it is empty, and has blocks of some size");
         assert_eq!(known(zeros).map(|_| ()), Err(Errno::ACCESS));
+    }
+
+    #[test]
+    fn what_is_mounted_at_the_place_of_another_mount_or_over_it_is_another_step() {
+        let line =
+            |id, number, root, device| format!("{id} 1 {number} {root} /a\\040b rw - nfs4 {device} rw\n");
+        let step = |text: &str| {
+            let chosen = chosen(text.as_bytes());
+            assert_eq!(chosen.len(), 1, "{text}");
+            step_of(&chosen[0])
+        };
+        let first = line(20, "0:30", "/", "s:/x");
+        let others = [
+            line(21, "0:30", "/", "s:/x"),
+            line(21, "0:31", "/", "s:/x"),
+            line(21, "0:30", "/part", "s:/x"),
+            line(21, "0:32", "/", "s:/y"),
+            first.clone() + &line(22, "0:31", "/", "s:/x"),
+        ];
+        for other in &others {
+            assert_ne!(step(&first), step(other), "{other}");
+            assert_eq!(place_of(&step(other)), b"/a\\040b");
+        }
+        assert_eq!(step(&first), step(&first.replace(" rw", " ro")), "its options are its own");
+    }
+
+    #[test]
+    fn what_is_mounted_at_a_place_that_was_shown_comes_before_new_places() {
+        let line = |place: &str, device: &str| format!("20 1 0:30 / {place} rw - tmpfs {device} rw\n");
+        let mut shown = Shown::default();
+        let mut survey = |text: &str| {
+            let (mounts, seats) = seated(&shown, chosen(text.as_bytes()));
+            let left_out = seats.left_out();
+            shown.note(seats);
+            let device = |place: &str| {
+                let found = mounts.iter().find(|mount| mount.place == place.as_bytes());
+                found.map(|mount| String::from_utf8_lossy(mount.device).into_owned())
+            };
+            (mounts.len(), left_out, device("/z"), device("/a0"))
+        };
+        let of = |device: &str| Some(device.to_owned());
+        assert_eq!(survey(&line("/z", "first")), (1, 0, of("first"), None));
+        let many: String = (0..300).map(|number| line(&format!("/a{number}"), "many")).collect();
+        assert_eq!(survey(&(many.clone() + &line("/z", "first"))), (MOUNTS_MAX, 45, of("first"), of("many")));
+        // The new one is the last of the list.
+        assert_eq!(survey(&(many.clone() + &line("/z", "again"))), (MOUNTS_MAX, 45, of("again"), of("many")));
+        assert_eq!(survey(&many), (MOUNTS_MAX, 44, None, of("many")));
     }
 
     #[test]

@@ -21,10 +21,10 @@ const VALUE_BYTES_MAX: usize = 4_096;
 /// NONBLOCK: below a captured root the file could be a pipe without a writer, and opening it would wait.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
-/// The longest file of several lines that is read: those of ZFS have up to 10 KiB, and the list of 5,000 disks has 750 KiB.
+/// The longest file of several lines that is read: files of ZFS have up to 10 KiB, and the list of 5,000 disks has 750 KiB.
 pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 
-/// A name, or what a wildcard stands for: any bytes.
+/// A name, or the part of it that a wildcard matches: any bytes.
 type Name = Vec<u8>;
 
 /// Why a file has no number.
@@ -101,7 +101,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The files that a pattern fits, and what its wildcards stand for in each: `slaves/*`.
+    /// The files that match a pattern such as `slaves/*`, and what its wildcards match in each.
     pub fn matches(&self, pattern: &str) -> Result<Vec<(Name, Name)>, Errno> {
         let (folder, pattern) = pattern.rsplit_once('/').unwrap_or(("", pattern));
         let matched = |name: OsString| {
@@ -113,8 +113,9 @@ impl<'a> Folder<'a> {
         Ok(names(&self.path.join(folder))?.into_iter().filter_map(matched).collect())
     }
 
-    /// How many files of a pattern have a value for which `counts` is true: `slaves/*/device/state`. What cannot be read is empty. If
-    /// one is missing, the number is not known, unless only some of the names are meant (`lower_*/bonding_slave/mii_status`).
+    /// How many files of a pattern have a value for which `counts` is true: `slaves/*/device/state`. A file that cannot be read
+    /// counts as empty. If a file is missing, the number is not known, unless the pattern means only some of the names
+    /// (`lower_*/bonding_slave/mii_status`).
     pub fn count(&mut self, pattern: &str, counts: impl Fn(&[u8]) -> bool) -> Result<usize, Errno> {
         let Some(star) = pattern.find('*') else {
             return match self.value(pattern) {
@@ -127,7 +128,7 @@ impl<'a> Folder<'a> {
         let are_all_meant = place.rsplit('/').next() == Some("*");
         let mut count = 0;
         for (file, _) in self.matches(place)? {
-            // With nothing below it, the name is what counts.
+            // If nothing follows the wildcard, the existence of the name counts.
             let value = match below.is_empty() {
                 true => Ok(&[][..]),
                 false => self.value([&file[..], below.as_bytes()].concat()),
@@ -165,7 +166,7 @@ impl<'a> Folder<'a> {
         word
     }
 
-    /// Notes why a file has no number, if this word stands instead of one. `is_below_zero`: what the file says is such a number.
+    /// Notes why a file has no number, if this word stands instead of one. `is_below_zero`: the file has a number below zero.
     pub fn note_word(&mut self, file: &[u8], word: &[u8], is_below_zero: bool) {
         let problem = match word {
             _ if word == MALFORMED.as_bytes() && is_below_zero => Problem::BelowZero,

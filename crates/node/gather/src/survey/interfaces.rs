@@ -2,6 +2,7 @@
 //! one lock is shared by all interfaces, so they are one step.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use khz_parse::survey::{NONE, describe, escape};
 use rustix::io::Errno;
@@ -9,6 +10,7 @@ use rustix::io::Errno;
 use super::Answer;
 use super::course::{Abandoned, Course};
 use super::folder::{Folder, names, why};
+use super::limited::Shown;
 
 /// The most interfaces that are read: each costs twenty-three files every ten seconds. A node with containers may have
 /// hundreds of virtual ones.
@@ -29,28 +31,45 @@ const SETTINGS: [(&str, &str); 8] = [
 /// The kernel counts the speed in millions of bits a second.
 const BYTES_OF_MEGABIT: u64 = 125_000;
 
-/// Makes the text.
-pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
-    if !course.begin(b"")? {
-        return Ok(Err(Errno::TIMEDOUT));
-    }
-    let class = root.join("sys/class/net");
-    let found = match names(&class) {
-        Ok(found) => found,
-        Err(errno) => return Ok(Err(errno)),
-    };
-    let (mut text, mut count) = (Vec::new(), 0);
-    for name in found {
-        // `bonding_masters` is a file.
-        let Ok(mut folder) = Folder::open(&class.join(&name), course.whereabouts()) else { continue };
-        count += 1;
-        if count <= INTERFACES_MAX {
-            interface(&mut folder, name.as_encoded_bytes(), &mut text);
-            course.note(|| folder.problem());
+/// The interfaces that the latest survey has shown.
+#[derive(Default)]
+pub(super) struct Interfaces(Mutex<Shown>);
+
+impl Interfaces {
+    /// Makes the text.
+    pub fn survey(&self, course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
+        if !course.begin(b"")? {
+            return Ok(Err(Errno::TIMEDOUT));
         }
+        let class = root.join("sys/class/net");
+        let mut found = match names(&class) {
+            Ok(found) => found,
+            Err(errno) => return Ok(Err(errno)),
+        };
+        // `bonding_masters` is a file.
+        found.retain(|name| class.join(name).is_dir());
+        let shown = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = shown().seats_among(found.iter().map(|name| name.as_encoded_bytes()), INTERFACES_MAX);
+        let mut text = Vec::new();
+        for name in found {
+            if seats.takes(name.as_encoded_bytes())
+                && let Ok(mut folder) = Folder::open(&class.join(&name), course.whereabouts())
+            {
+                interface(&mut folder, name.as_encoded_bytes(), &mut text);
+                course.note(|| folder.problem());
+            }
+        }
+        course.close()?;
+        let left_out = seats.left_out();
+        if left_out > 0 {
+            course.note_left_out(format!(
+                "{left_out} network interfaces are left out: khz shows the links of {INTERFACES_MAX}, and those that were shown before keep their places; the traffic is of all"
+            ));
+        }
+        shown().note(seats);
+        text.extend(format!("* links_left_out={left_out}\n").bytes());
+        Ok(Ok(text))
     }
-    text.extend(format!("* links_left_out={}\n", count.saturating_sub(INTERFACES_MAX)).bytes());
-    Ok(Ok(text))
 }
 
 fn interface(folder: &mut Folder<'_>, name: &[u8], text: &mut Vec<u8>) {
@@ -104,7 +123,39 @@ fn speed(said: Result<&[u8], Errno>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use khz_parse::Subject;
+
     use super::*;
+    use crate::made_up::MadeUp;
+    use crate::survey::looks::Looks;
+
+    #[test]
+    fn an_interface_that_was_shown_keeps_its_place() {
+        let root = MadeUp::new("interfaces-many");
+        let add = |name: &str| root.write(&format!("sys/class/net/{name}/operstate"), "up\n");
+        add("uplink");
+        root.write("sys/class/net/bonding_masters", "");
+        let looks = Looks::at(&root, Subject::Interfaces);
+        let shown = || {
+            let text = String::from_utf8(looks.bytes().unwrap()).unwrap();
+            let is_shown = |name: &str| text.contains(&format!("device {name} "));
+            let left_out = text.lines().last().unwrap().to_owned();
+            (is_shown("uplink"), is_shown("a1000"), text.matches("device ").count(), left_out)
+        };
+        let problem = || looks.survey.lock().problems[0].clone().unwrap_or_default();
+        assert_eq!(shown(), (true, false, 1, "* links_left_out=0".into()));
+        // They come before it, by their names.
+        (0..300).for_each(|number| add(&format!("a1{number:03}")));
+        assert_eq!(shown(), (true, true, INTERFACES_MAX, "* links_left_out=45".into()));
+        assert!(problem().starts_with("45 network interfaces are left out: khz shows"), "{}", problem());
+        // A new interface comes after all others that were there.
+        add("a0");
+        assert_eq!(shown(), (true, true, INTERFACES_MAX, "* links_left_out=46".into()));
+        std::fs::remove_dir_all(root.join("sys/class/net/uplink")).unwrap();
+        assert_eq!(shown(), (false, true, INTERFACES_MAX, "* links_left_out=45".into()));
+        (0..299).for_each(|n| std::fs::remove_dir_all(root.join(format!("sys/class/net/a1{n:03}"))).unwrap());
+        assert_eq!((shown(), problem()), ((false, false, 2, "* links_left_out=0".into()), String::new()));
+    }
 
     #[test]
     fn an_interface_is_switched_on_by_its_flags_whatever_its_state() {

@@ -1,6 +1,5 @@
-//! A line of a survey's text about one instance of a tree of files: its kind, name and labels, then a word for each number. Kept
-//! until the next survey: where a driver is stuck then, the same line says so. It never becomes a line with a number that was not
-//! read.
+//! A line of a survey's text about one instance of a tree of files: its kind, name and labels, then a word for each number. It is
+//! kept until the next survey: if a driver is stuck then, the same line reports it. A line never gets a number that was not read.
 
 use khz_model::instance::shortened;
 use khz_parse::Entry;
@@ -43,7 +42,7 @@ impl Line {
         &self.begin
     }
 
-    /// Adds what a file says as the number of this entry. `word` is the word of the instance, where its branch has words.
+    /// Adds the value of a file as the number of this entry. `word` is the word of the instance, if its branch has words.
     pub fn number(&mut self, folder: &mut Folder<'_>, file: impl AsRef<[u8]>, entry: &Entry, word: &[u8]) {
         let mut value = Vec::new();
         let errno = match folder.value(&file) {
@@ -71,7 +70,7 @@ impl Line {
         self.words.push((word_of(entry), value));
     }
 
-    /// Adds what stands at a place of a file. `#` in its line stands for the word of the instance.
+    /// Adds the word at a place of a file. `#` in its line stands for the word of the instance.
     pub fn number_at(
         &mut self,
         folder: &mut Folder<'_>,

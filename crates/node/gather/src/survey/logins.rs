@@ -1,5 +1,5 @@
-//! Who is logged in: reads utmp where somebody writes it, else the sessions of systemd-logind. Where there is neither, as in a
-//! container, nobody knows, and there is no number.
+//! Who is logged in: reads utmp if some program writes it, else the sessions of systemd-logind. Where there is neither, as in
+//! a container, there is no number.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -82,7 +82,11 @@ fn logind(course: &mut Course<'_>, path: &Path) -> Answer {
     let mut files = names(path)?;
     // The others are pipes by which programs hold their sessions.
     files.retain(|name| !name.as_encoded_bytes().contains(&b'.'));
-    course.left_out += files.len().saturating_sub(SESSIONS_MAX) as u64;
+    let left_out = files.len().saturating_sub(SESSIONS_MAX);
+    course.left_out += left_out as u64;
+    if left_out > 0 {
+        course.note_left_out(format!("{left_out} sessions are left out: khz reads {SESSIONS_MAX}"));
+    }
     let read =
         |name: &OsString| folder.value(name.as_encoded_bytes()).map(<[u8]>::to_vec).unwrap_or_default();
     let texts: Vec<Vec<u8>> = files.iter().take(SESSIONS_MAX).map(read).collect();

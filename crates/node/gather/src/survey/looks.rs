@@ -20,7 +20,16 @@ pub(super) struct Looks {
 
 impl Looks {
     pub fn at(root: &Path, subject: Subject) -> Self {
-        Looks { survey: Survey::start(root, &SurveySettings::default(), [subject]), subject }
+        Looks::with(root, &SurveySettings::default(), subject)
+    }
+
+    pub fn with(root: &Path, settings: &SurveySettings, subject: Subject) -> Self {
+        Looks { survey: Survey::start(root, settings, [subject]), subject }
+    }
+
+    /// What is wrong with the latest survey, for people.
+    pub fn problem(&self) -> Option<String> {
+        self.survey.lock().problems[0].clone()
     }
 
     /// Those of a source that a configuration describes.
@@ -42,7 +51,7 @@ impl Looks {
         Ok(text)
     }
 
-    /// What the parser makes of it.
+    /// Parses it, and returns the parser.
     pub fn parse(&self, file: &'static KernelFile) -> Parser {
         let (text, mut parser) = (self.bytes().unwrap(), Parser::new(file));
         parser.advance_with(&text);

@@ -1,5 +1,5 @@
-//! Looks at all processes: reads `/proc/PID/stat` of each, and `/proc/PID/io` of those that have run since the look before. Their
-//! files are kept open, since opening one costs more than reading it.
+//! Surveys all processes: reads `/proc/PID/stat` of each, and `/proc/PID/io` of each process that has run since the previous
+//! survey. Their files are kept open, since opening one costs more than reading it.
 
 mod places;
 mod programs;
@@ -26,14 +26,15 @@ use places::{Key, Places};
 use programs::{Programs, Sum};
 use users::Users;
 
-/// The share of one core that looking at processes may cost: what costs more is looked at less often.
+/// The share of one core that a survey of processes may cost: if it costs more, surveys are less
+/// frequent.
 pub const PROCESSES_BUDGET: f64 = 0.003;
 
-/// The most processes that are looked at: of each some hundred bytes are kept.
+/// The most processes that are surveyed: each needs some hundred bytes.
 pub const PROCESSES_MAX: usize = 32_768;
 
-/// The most files of processes that are kept open, if half of what the process may open (RLIMIT_NOFILE) is not less. Files of further
-/// processes are opened for each look.
+/// The most files of processes that are kept open. Half of the limit for open files (RLIMIT_NOFILE) applies if it is less. Files of
+/// further processes are opened for each survey.
 pub const PROCESS_FILES_MAX: usize = 1_024;
 
 /// The usual places of each kind: the processes that take most CPU time, memory, input and output; and the programs of each kind whose
@@ -46,7 +47,7 @@ pub const PROCESS_PLACES_MAX: usize = 500;
 /// The number of the first PID namespace (PROC_PID_INIT_INO): in others the kernel's count of processes has those of the whole host.
 const HOST_PIDS: &str = "pid:[4026531836]";
 
-/// The number of the first process of each PID namespace: it is there as long as the namespace is.
+/// The number of the first process of each PID namespace: it exists as long as the namespace.
 const FIRST: u32 = 1;
 
 /// Room for a text of `/proc/PID`; a stat has some 350 bytes.
@@ -60,7 +61,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOC
 /// What is kept from one look to the next.
 pub(super) struct Processes {
     root: PathBuf,
-    /// Of each kind that are shown.
+    /// How many of each kind are shown.
     places: usize,
     state: Mutex<State>,
 }
@@ -70,7 +71,8 @@ struct State {
     /// The number of this look.
     look: u64,
     looked: Option<Nanos>,
-    /// Files of processes that are open, at most: those of a process whose number another one has count until the next look.
+    /// An upper bound of the open files of processes: if a process number was used again, files of the old process count
+    /// until the next survey.
     files_open: usize,
     files_max: usize,
     /// What this process may open.
@@ -93,17 +95,17 @@ struct Process {
     pages: u64,
     /// Bytes read and written until the latest time that they were looked at.
     io: Option<u64>,
-    /// What was used since the look before.
+    /// The use since the previous survey.
     ticks_used: u64,
     moved: u64,
     look: u64,
     file: Option<OwnedFd>,
 }
 
-/// Processes and threads that came: those that the kernel counts, and those that were seen.
+/// Counts of new processes and threads: by the kernel, and by this survey.
 #[derive(Default)]
 struct Arrivals {
-    /// The kernel's count at the first look, if it counts what can be seen here.
+    /// The kernel's count at the first survey, if it covers the processes that are visible here.
     first: Option<u64>,
     seen: u64,
     /// What was counted before that first look.
@@ -160,7 +162,7 @@ impl Processes {
         Ok(Ok(state.text(&proc, self.places, apart, unseen)))
     }
 
-    /// The kernel's count of processes and threads; `None` where it has others than those that can be seen here.
+    /// The kernel's count of processes and threads; `None` if it covers other processes than are visible here.
     fn forks(&self) -> Option<u64> {
         let space = std::fs::read_link(self.root.join("proc/self/ns/pid")).ok()?;
         if space.to_str() != Some(HOST_PIDS) {
@@ -188,13 +190,16 @@ impl Arrivals {
     }
 }
 
-/// The processes that are there, and of which a look knows nothing.
+/// The processes that exist and that a survey does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Unseen {
-    /// Their number, as far as their folders are seen: those beyond the limit, and those whose file cannot be read.
+    /// Their number, as far as their folders are visible: processes beyond the limit, and processes whose file
+    /// cannot be read.
     left_out: u64,
     /// The first whose file cannot be read, and why; without a reason, it has not the numbers of a process.
     refused: Option<(u32, Option<Errno>)>,
+    /// There are more than [`PROCESSES_MAX`].
+    is_beyond: bool,
     /// The folders of others are hidden, so nobody knows their number.
     is_hiding: bool,
 }
@@ -217,7 +222,14 @@ impl Unseen {
                 "{shown} is mounted with hidepid: khz sees only its own user's processes, and the numbers of all are Failed; run it as root, or in the group of the mount option gid="
             ));
         }
-        let (_, errno) = self.refused?;
+        let Some((_, errno)) = self.refused else {
+            let beyond = || {
+                format!(
+                    "there are more than {PROCESSES_MAX} processes: khz looks at those that were there first; processes.left_out counts the others"
+                )
+            };
+            return self.is_beyond.then(beyond);
+        };
         Some(match errno {
             Some(errno @ (Errno::PERM | Errno::ACCESS)) => format!(
                 "{shown}/PID/stat of some processes: {}; most likely {shown} is mounted with hidepid: run khz as root, or in the group of the mount option gid=. processes.left_out counts them",
@@ -256,6 +268,7 @@ impl State {
             has_first |= pid == FIRST;
             if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&pid) {
                 unseen.left_out += 1;
+                unseen.is_beyond = true;
                 continue;
             }
             match self.look_at(&folder, pid, &mut room) {
@@ -269,7 +282,8 @@ impl State {
         Ok(unseen)
     }
 
-    /// A look was broken off: how long ago the one before was is not true of those that it has seen.
+    /// A survey was broken off. For the processes that it has already seen, the time since the
+    /// previous survey is wrong.
     fn forget_times(&mut self) {
         self.looked = None;
         self.arrivals.pause();
@@ -316,7 +330,8 @@ impl State {
             Some(known) => known,
             None => {
                 self.arrivals.seen += stat.threads;
-                // Of one that was there at the look before, and was not seen, it is not known what it used since when.
+                // A process may have existed at the previous survey without being seen. Then nobody knows since when
+                // it used what it reports.
                 let is_new = self.looked.is_some_and(|looked| stat.began.saturating_mul(TICK) >= looked.0);
                 let (ticks, io) = if is_new { (0, Some(0)) } else { (stat.ticks, None) };
                 Process::new(&stat, ticks, io)
@@ -353,12 +368,12 @@ impl State {
     fn text(&mut self, proc: &Path, shown_max: usize, apart: Option<Nanos>, unseen: Unseen) -> Vec<u8> {
         // Without those that were not seen, a sum of all would be too small.
         let of_all = |sum: u64| if unseen.is_nobody() { sum.to_string() } else { UNREADABLE.to_owned() };
-        let count = match unseen.is_hiding {
-            true => UNREADABLE.to_owned(),
-            false => (self.known.len() as u64 + unseen.left_out).to_string(),
-        };
+        // How many are hidden, nobody knows.
+        let of_seen = |count: u64| if unseen.is_hiding { UNREADABLE.to_owned() } else { count.to_string() };
+        let (count, left_out) =
+            (of_seen(self.known.len() as u64 + unseen.left_out), of_seen(unseen.left_out));
         let threads = of_all(self.known.values().map(|process| process.threads).sum());
-        let mut text = format!("* count={count} threads={threads} left_out={}", unseen.left_out).into_bytes();
+        let mut text = format!("* count={count} threads={threads} left_out={left_out}").into_bytes();
         if self.arrivals.first.is_some() {
             text.extend(format!(" short_lived={}", self.arrivals.short_lived).bytes());
         }
@@ -378,7 +393,7 @@ impl State {
         text
     }
 
-    /// The processes that take most. What they used is known from the second look on.
+    /// The processes that use most. Their use is known from the second survey on.
     fn places(&mut self, proc: &Path, apart: Option<Nanos>, text: &mut Vec<u8>) {
         let State { known, users, busiest, largest, movers, .. } = self;
         let page = rustix::param::page_size() as u64;
@@ -467,7 +482,8 @@ enum Look {
     Refused(Option<Errno>),
 }
 
-/// True if khz itself lacks something: what it can open next is chance, so nothing is known of all processes.
+/// True if khz itself lacks resources: then it is chance which files it can open, so no numbers of all
+/// processes are known.
 fn is_want(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }

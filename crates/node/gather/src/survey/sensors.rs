@@ -1,5 +1,5 @@
-//! Finds the chips and sensors of `/sys/class/hwmon`, calls them as node_exporter does, and reads the files of each sensor. Which
-//! files there are, `khz_parse::hwmon` says.
+//! Finds the chips and sensors of `/sys/class/hwmon`, names them as node_exporter does, and reads the files of each sensor.
+//! `khz_parse::hwmon` lists these files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -69,7 +69,7 @@ impl Chips {
             Err(errno) => return Ok(Err(errno)),
         };
         let chips = self.find(course, root, folders)?;
-        let mut leaves = Leaves::new();
+        let mut leaves = trees.begun(course.subject());
         for (chip, name) in chips.iter().zip(distinct(&chips)) {
             match trees.begin(course, &chip.step(), &mut leaves)? {
                 Begun::Read(step) => {
@@ -78,7 +78,9 @@ impl Chips {
                 }
                 Begun::Known => {}
                 Begun::Unknown(step) => {
-                    if let Some(line) = unanswered(&name, &course.stuck_file(&step.0)) {
+                    if let Some(line) = unanswered(&name, &course.stuck_file(&step.0))
+                        && leaves.takes(line.begin())
+                    {
                         leaves.add(line);
                         trees.end(course, step, &mut leaves);
                     }
@@ -88,7 +90,8 @@ impl Chips {
         Ok(trees.finish(course, leaves)?.ok_or(Errno::NOENT))
     }
 
-    /// The chips in these folders. One that is stuck is called as it was: its name tells others of the same device apart.
+    /// The chips in these folders. A stuck chip keeps its old name, since the name distinguishes chips of the same
+    /// device.
     fn find(
         &self,
         course: &mut Course<'_>,
@@ -139,22 +142,21 @@ impl Chip {
     }
 
     fn read(&self, course: &mut Course<'_>, path: &Path, name: &str, leaves: &mut Leaves) {
-        if !leaves.has_room(course) {
-            return;
-        }
         let driver = cleaned(&self.driver);
         if !driver.is_empty() {
             let mut line = Line::new("chip", name.as_bytes(), []);
             line.label("chip_name", driver.as_bytes());
-            leaves.add(line);
+            if leaves.takes(line.begin()) {
+                leaves.add(line);
+            }
         }
         let whereabouts = course.whereabouts();
         for (sensor, files) in sensors(path) {
-            if !leaves.has_room(course) {
+            let mut line = Line::new("sensor", name.as_bytes(), [("sensor", sensor.as_bytes())]);
+            if !leaves.takes(line.begin()) {
                 continue;
             }
             let mut read = Sensor { path, folders: HashMap::new(), files: &files, whereabouts };
-            let mut line = Line::new("sensor", name.as_bytes(), [("sensor", sensor.as_bytes())]);
             let label = read.label();
             line.label("label", &label);
             for entry in entries("sensor") {
@@ -164,8 +166,10 @@ impl Chip {
             if files.contains_key(CLOCK) && files.keys().any(|file| file.ends_with(LABEL)) {
                 let clock = cleaned(&String::from_utf8_lossy(&label));
                 let mut line = Line::new("clock", name.as_bytes(), [("sensor", clock.as_bytes())]);
-                entries("clock").for_each(|entry| read.number(&mut line, entry));
-                leaves.add(line);
+                if leaves.takes(line.begin()) {
+                    entries("clock").for_each(|entry| read.number(&mut line, entry));
+                    leaves.add(line);
+                }
             }
             course.note(|| read.problem());
         }
@@ -215,7 +219,8 @@ impl<'a> Sensor<'a> {
     }
 }
 
-/// The sensors of a chip: those of its folder, and those of its device, where old drivers have them.
+/// The sensors of a chip: sensors in its folder, and sensors in the folder of its device, where old
+/// drivers have them.
 fn sensors(path: &Path) -> BTreeMap<String, Files> {
     let mut sensors: BTreeMap<String, Files> = BTreeMap::new();
     for below in ["", "device"] {

@@ -12,7 +12,7 @@ use super::processes::PROCESS_PLACES;
 /// Most surveys take some milliseconds; a daemon goes on while one takes long.
 const FIRST_WAIT: Nanos = Nanos::from_millis(500);
 
-/// Who reads once waits until each text is there, or is known to be stuck.
+/// A caller that reads once waits until each text is there, or is known to be stuck.
 pub const SURVEYS_PATIENCE: Nanos = Nanos(2 * SURVEY_STUCK_AFTER.0);
 
 /// What of the surveys is a setting.
@@ -20,7 +20,10 @@ pub const SURVEYS_PATIENCE: Nanos = Nanos(2 * SURVEY_STUCK_AFTER.0);
 pub struct SurveySettings {
     /// The folder with files of numbers that programs leave for node_exporter (`*.prom`), below the root.
     pub text_files: PathBuf,
-    /// The places of processes: how many are shown of those that take most CPU time, memory, input and output; and of programs.
+    /// A setting named the folder: then a missing folder is an error.
+    pub expects_text_files: bool,
+    /// The places of processes: how many are shown of the processes that use most CPU time, memory, input and output; also for
+    /// programs.
     pub places: usize,
     /// The sources that there are.
     pub known: KnownFiles,
@@ -32,6 +35,7 @@ impl Default for SurveySettings {
     fn default() -> Self {
         SurveySettings {
             text_files: FOLDER.into(),
+            expects_text_files: false,
             places: PROCESS_PLACES,
             known: KnownFiles::default(),
             first_wait: FIRST_WAIT,

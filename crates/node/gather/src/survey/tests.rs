@@ -346,6 +346,34 @@ fn beyond_the_limit_of_one_subject_what_has_answered_since_is_asked_on() {
     until(&mut surveys, Subject::FileSystems, Ok("p\nq\nr\ns\na\nb\nc\nd\ne\nf\ng\nh\ni\nz\n"));
 }
 
+/// More mounts of one file system than threads may be stuck, between two others.
+const MOUNTS: [&str; SURVEYS_STUCK_OF_SUBJECT_MAX + 4] = [
+    "0:4\0a", "0:5\0b", "0:5\0c", "0:5\0d", "0:5\0e", "0:5\0f", "0:5\0g", "0:5\0h", "0:5\0i", "0:5\0j",
+    "0:5\0k", "0:6\0l",
+];
+
+#[test]
+fn mounts_of_one_file_system_that_hangs_take_two_threads_however_many_they_are() {
+    let hang = &MOUNTS[1..MOUNTS.len() - 1];
+    let blocked = Blocked::of(hang);
+    let survey = survey_of(&MOUNTS, &blocked);
+    let mut surveys = surveys(&survey);
+    let all = |is_stuck: &dyn Fn(&str) -> bool| -> String {
+        MOUNTS
+            .iter()
+            .map(|mount| format!("{mount}{}\n", if is_stuck(mount) { " stuck" } else { "" }))
+            .collect()
+    };
+    until(&mut surveys, Subject::FileSystems, Ok(&all(&|mount| hang.contains(&mount))));
+    assert_eq!(survey.lock().threads.stuck(), 2);
+    blocked.release(hang);
+    until(&mut surveys, Subject::FileSystems, Ok(&all(&|_| false)));
+    // One alone says nothing of the others: the path to it may hang.
+    blocked.block(&hang[..1]);
+    until(&mut surveys, Subject::FileSystems, Ok(&all(&|mount| mount == hang[0])));
+    blocked.release(hang);
+}
+
 #[test]
 fn when_those_that_were_asked_on_hang_too_only_this_subject_is_not_surveyed_until_one_comes_back() {
     let blocked = Blocked::of(&TOO_MANY);

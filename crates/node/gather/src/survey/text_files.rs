@@ -1,52 +1,53 @@
 //! Files of numbers that programs leave for node_exporter (`*.prom` in one folder): reads them, and leaves out a file with an error,
-//! whole, as node_exporter does. Each file is a step of its own, since it may be a link to a file server that is gone. What a name
-//! becomes in khz is decided in `khz_parse::textfile`.
+//! whole, as node_exporter does. Each file is a step of its own, since it may be a link to a file server that is gone.
+//! `khz_parse::textfile` decides the names in khz; [`numbers`] merges the numbers of several files.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod numbers;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use khz_model::Instance;
-use khz_model::exposed::is_of_rows;
 use khz_model::instance::kernel_text;
-use khz_model::metric::Text;
-use khz_parse::exposition::{Family, Kind, families};
-use khz_parse::textfile::{metric_name, series, write_error, write_family, write_mtime};
+use khz_parse::textfile::{write_error, write_family, write_mtime};
 use rustix::io::Errno;
 
-use super::Answer;
-use super::churn::{Churn, Crowded, Room, TEXT_FILE_NAMES_MAX};
+use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
 use super::folder::{kind_of, names, shown};
+use super::limited::Shown;
+use super::{Answer, SurveySettings};
 use crate::clock;
+use numbers::{Contents, Kinds, Numbers};
+pub use numbers::{TEXT_FILE_KINDS_MAX, TEXT_FILE_SERIES_MAX};
 
 /// The most files that are read. A program that writes such files has one of them.
 pub const TEXT_FILES_MAX: usize = 256;
 /// A longer file is left out. Its largest honest user lists each attribute of each disk: 100 bytes a number.
 pub const TEXT_FILE_BYTES_MAX: u64 = 2 << 20;
-/// The most numbers of all files. A file that goes beyond is left out.
-pub const TEXT_FILE_SERIES_MAX: usize = 8_192;
 /// The most bytes of all files that are read in one survey.
 pub const TEXT_FILES_BYTES_MAX: u64 = 8 << 20;
 
 /// The most files of which one sentence says why they are left out: `khz check` shows it.
 const PROBLEMS_SHOWN: usize = 16;
 
-/// What the names of files may not begin with: khz's own numbers and those of jobs are called so.
-const OURS: &str = "khz_";
-
-/// Names that the program has itself. Most machines have no such files, and never ask.
-static TAKEN: LazyLock<HashSet<Text>> =
-    LazyLock::new(|| crate::catalogue().iter().map(|metric| metric.exposition.name.clone()).collect());
-
 /// The folder, and what is known of its files.
 pub(super) struct TextFiles {
     folder: PathBuf,
-    state: Mutex<(Latest, Churn)>,
+    /// A setting named the folder, so it should be there.
+    is_expected: bool,
+    state: Mutex<State>,
+}
+
+/// What is kept from one survey to the next.
+struct State {
+    latest: Latest,
+    churn: Churn,
+    kinds: Kinds,
 }
 
 /// The latest survey.
@@ -62,10 +63,24 @@ struct Latest {
     text: Vec<u8>,
     /// What was wrong with which file.
     problems: BTreeMap<OsString, String>,
+    /// Why the folder has no files now.
+    folder_problem: Option<String>,
 }
 
-/// What tells a file from what it was before: its number, its size, when it was written, and when its rights were changed. `None`: the
-/// file system does not say.
+impl Latest {
+    /// The rank of a file when there is no room for all files: first files that were shown and have not changed, then other files
+    /// that were shown, then new files.
+    fn rank(&self, name: &OsString, stamp: Stamp) -> u8 {
+        let before = self.stamps.binary_search_by(|(known, _)| known.cmp(name)).ok();
+        match before.and_then(|index| self.stamps.get(index)) {
+            Some((_, known)) if !self.problems.contains_key(name) => u8::from(*known != stamp),
+            _ => 2,
+        }
+    }
+}
+
+/// Shows whether a file has changed: its number, its size, when it was written, and when its rights were changed. `None`: the file
+/// system does not report this.
 type Stamp = Option<(u64, u64, [i64; 4])>;
 
 fn stamp(of: std::io::Result<Metadata>) -> Stamp {
@@ -82,11 +97,17 @@ struct Unread {
 
 impl TextFiles {
     /// Those of the folder below the root.
-    pub fn new(root: &Path, folder: &Path) -> Self {
-        let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
+    pub fn new(root: &Path, settings: &SurveySettings) -> Self {
+        let folder = &settings.text_files;
+        let state = State {
+            latest: Latest::default(),
+            churn: Churn::new(Room::OF_TEXT_FILES, clock::boot()),
+            kinds: Kinds::default(),
+        };
         TextFiles {
-            folder,
-            state: Mutex::new((Latest::default(), Churn::new(Room::OF_TEXT_FILES, clock::boot()))),
+            folder: root.join(folder.strip_prefix("/").unwrap_or(folder)),
+            is_expected: settings.expects_text_files,
+            state: Mutex::new(state),
         }
     }
 
@@ -97,35 +118,68 @@ impl TextFiles {
         }
         let mut files = match names(&self.folder) {
             Ok(files) => files,
-            Err(errno) => {
+            // Most machines have no such files.
+            Err(errno @ Errno::NOENT) if !self.is_expected => {
                 course.note_refused(&self.folder, errno);
                 return Ok(Err(errno));
             }
+            Err(errno) => return self.without_folder(course, errno),
         };
         files.retain(|name| name.as_encoded_bytes().ends_with(b".prom"));
-        let beyond = files.len().saturating_sub(TEXT_FILES_MAX);
+        let beyond = self.choose(&mut files);
         course.left_out += beyond as u64;
-        files.truncate(TEXT_FILES_MAX);
         let stamps = self.stamps(course, files)?;
         let is_same = {
-            let latest = &self.state().0;
+            let latest = &self.state().latest;
             let is_same = latest.stamps == stamps && latest.beyond == beyond && !latest.is_to_be_tried;
-            is_same && !latest.text.is_empty()
+            is_same && !latest.text.is_empty() && latest.folder_problem.is_none()
         };
         if !is_same {
-            // Nothing is held while files are read: another thread takes the place of one that is stuck.
+            // No lock is held while files are read: if this thread is stuck, another thread takes its
+            // place.
             let read = self.read_all(course, &stamps)?;
             let mut state = self.state();
-            let (latest, churn) = &mut *state;
-            let found = self.made_of(read, beyond, churn);
-            self.report(latest, &found);
-            *latest = Latest { stamps, ..found };
+            let found = self.made_of(read, beyond, &mut state);
+            self.report(&state.latest, &found);
+            state.latest = Latest { stamps, ..found };
         }
         let state = self.state();
-        if let Some(problem) = self.problem(&state.0) {
+        if let Some(problem) = self.problem(&state.latest) {
             course.note_of_all(problem);
         }
-        Ok(Ok(state.0.text.clone()))
+        Ok(Ok(state.latest.text.clone()))
+    }
+
+    /// If there are more files than are read, takes files that were there before, then others in the order of their names. Returns
+    /// how many are left out.
+    fn choose(&self, files: &mut Vec<OsString>) -> usize {
+        let state = self.state();
+        let before = Shown::of(state.latest.stamps.iter().map(|(name, _)| name.as_encoded_bytes()));
+        let mut seats = before.seats_among(files.iter().map(|name| name.as_encoded_bytes()), TEXT_FILES_MAX);
+        files.retain(|name| seats.takes(name.as_encoded_bytes()));
+        seats.left_out() as usize
+    }
+
+    /// The text where the folder cannot be read: an error, and no number.
+    fn without_folder(&self, course: &mut Course<'_>, errno: Errno) -> Result<Answer, Abandoned> {
+        course.close()?;
+        let why = match errno {
+            Errno::NOTDIR => "it is no folder".to_owned(),
+            _ => std::io::Error::from(errno).to_string(),
+        };
+        let problem = format!(
+            "textfile.error is 1, since the folder of files of numbers cannot be read: {}: {why}",
+            shown(&self.folder)
+        );
+        let latest = &mut self.state().latest;
+        if latest.folder_problem.as_ref() != Some(&problem) {
+            tracing::warn!("{problem}");
+        }
+        course.note_of_all(problem.clone());
+        latest.folder_problem = Some(problem);
+        let mut text = String::new();
+        write_error(true, &mut text);
+        Ok(Ok(text.into_bytes()))
     }
 
     /// Which files are left out, and why, in one sentence.
@@ -144,11 +198,11 @@ impl TextFiles {
             .then(|| format!("textfile.error is 1, since files are left out: {}", problems.join("; ")))
     }
 
-    fn state(&self) -> MutexGuard<'_, (Latest, Churn)> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of these names as they are now, without those that have gone.
+    /// The files with these names as they are now, without files that have gone.
     fn stamps(
         &self,
         course: &mut Course<'_>,
@@ -184,14 +238,18 @@ impl TextFiles {
         }
     }
 
-    /// Reads the files.
+    /// Reads the files: first those that have room before others.
     fn read_all(
         &self,
         course: &mut Course<'_>,
         stamps: &[(OsString, Stamp)],
     ) -> Result<FilesRead, Abandoned> {
         let (mut found, mut room) = (FilesRead::default(), TEXT_FILES_BYTES_MAX);
-        for (name, _) in stamps {
+        let ranked: BTreeSet<(u8, &OsString)> = {
+            let latest = &self.state().latest;
+            stamps.iter().map(|(name, stamp)| (latest.rank(name, *stamp), name)).collect()
+        };
+        for (_, name) in ranked {
             let path = self.folder.join(name);
             let read = match course.begin(path.as_os_str().as_encoded_bytes())? {
                 true => read(&path, room),
@@ -217,14 +275,25 @@ impl TextFiles {
     }
 
     /// Makes the text.
-    fn made_of(&self, read: FilesRead, beyond: usize, churn: &mut Churn) -> Latest {
+    fn made_of(&self, read: FilesRead, beyond: usize, state: &mut State) -> Latest {
+        let State { churn, kinds, .. } = state;
         let FilesRead { texts, mut problems, is_to_be_tried } = read;
-        let (mut times, mut numbers) = (Vec::new(), Numbers::default());
+        let (mut times, mut numbers, mut room) = (Vec::new(), Numbers::default(), TEXT_FILE_SERIES_MAX);
         churn.begin(clock::boot());
+        let mut contents = BTreeMap::new();
         for (name, text, mtime) in &texts {
-            match numbers.add(&kernel_text(name.as_encoded_bytes()), text, churn) {
+            let file = kernel_text(name.as_encoded_bytes());
+            match Contents::of(file, text, kinds, churn).and_then(|found| found.within(&mut room)) {
+                Ok(found) => drop(contents.insert(name, (found, *mtime))),
+                Err(problem) => drop(problems.insert(name.clone(), problem)),
+            }
+        }
+        churn.reserve(contents.values().flat_map(|(found, _)| found.names()));
+        // If two files have the same series, the first file of the alphabet gets it.
+        for (name, (found, mtime)) in contents {
+            match numbers.add(found, churn) {
                 Ok(()) => {
-                    write_mtime(*mtime, self.folder.join(name).as_os_str().as_encoded_bytes(), &mut times)
+                    write_mtime(mtime, self.folder.join(name).as_os_str().as_encoded_bytes(), &mut times)
                 }
                 Err(problem) => drop(problems.insert(name.clone(), problem)),
             }
@@ -232,16 +301,16 @@ impl TextFiles {
         let is_to_be_tried = churn.end() || is_to_be_tried;
         let (mut error, mut text) = (String::new(), String::new());
         write_error(!problems.is_empty() || beyond > 0, &mut error);
-        numbers.families.iter().for_each(|family| write_family(family, &mut text));
+        numbers.into_families(kinds).iter().for_each(|family| write_family(family, &mut text));
         let text = [error.as_bytes(), &times, text.as_bytes()].concat();
-        Latest { stamps: Vec::new(), beyond, is_to_be_tried, text, problems }
+        Latest { stamps: Vec::new(), beyond, is_to_be_tried, text, problems, folder_problem: None }
     }
 }
 
 /// What was read of all files.
 #[derive(Default)]
 struct FilesRead {
-    /// The name of each file, its text, and when it was written, in seconds since 1970.
+    /// The name of each file, its text, and when it was written, in seconds since 1970; first those that have room before others.
     texts: Vec<(OsString, String, u64)>,
     problems: BTreeMap<OsString, String>,
     is_to_be_tried: bool,
@@ -280,115 +349,6 @@ fn read(path: &Path, room: u64) -> Result<(String, u64), Unread> {
         wrong(format!("byte {at} is not UTF-8"))
     })?;
     Ok((text, found.mtime().max(0).cast_unsigned()))
-}
-
-/// The numbers of several files.
-#[derive(Default)]
-struct Numbers<'a> {
-    families: Vec<Family<'a>>,
-    /// The place of each family by its name in khz, so that two names do not become one.
-    places: HashMap<String, usize>,
-    /// What is there already.
-    seen: HashSet<(usize, Option<Instance>)>,
-}
-
-impl<'a> Numbers<'a> {
-    /// Adds the numbers of a file, or none of them.
-    fn add(&mut self, file: &str, text: &'a str, churn: &mut Churn) -> Result<(), String> {
-        let found = families(text).map_err(|error| error.to_string())?;
-        let count: usize = found.iter().map(|family| family.samples.len()).sum();
-        if self.seen.len() + count > TEXT_FILE_SERIES_MAX {
-            return Err(format!(
-                "with it there would be more than {TEXT_FILE_SERIES_MAX} numbers in such files"
-            ));
-        }
-        let (mut new_places, mut new) = (HashMap::new(), HashSet::new());
-        let (mut places, mut names) = (Vec::with_capacity(found.len()), Vec::with_capacity(count + 1));
-        // When it was written is a series, too.
-        names.push(churn.series(("", file), file.len()));
-        for family in &found {
-            let metric = self.free_name(family)?;
-            names.push(churn.metric(family.name));
-            let next = self.families.len() + new_places.len();
-            let place = self.places.get(&metric).copied().unwrap_or(next);
-            places.push(place);
-            if place == next && new_places.insert(metric, place).is_some() {
-                return Err(format!(
-                    "{}: khz has small letters only, and so another name is the same",
-                    family.name
-                ));
-            }
-            for sample in &family.samples {
-                if family.kind == Kind::Counter && sample.value < 0.0 {
-                    return Err(format!(
-                        "line {}: {} is a counter, and below zero",
-                        sample.line, family.name
-                    ));
-                }
-                let series =
-                    series(family, sample).map_err(|error| format!("line {}: {error}", sample.line))?;
-                let instance = series.instance.as_ref();
-                names.push(churn.series((family.name, instance), instance.map_or(0, Instance::bytes)));
-                let one = (place, series.instance);
-                if self.seen.contains(&one) || !new.insert(one) {
-                    return Err(format!(
-                        "line {}: {} has been there with these labels",
-                        sample.line, family.name
-                    ));
-                }
-            }
-        }
-        churn.take(names).map_err(crowded)?;
-        for (family, place) in found.into_iter().zip(places) {
-            match self.families.get_mut(place) {
-                Some(known) => known.samples.extend(family.samples),
-                None => self.families.push(helped(family, file)),
-            }
-        }
-        self.places.extend(new_places);
-        self.seen.extend(new);
-        Ok(())
-    }
-
-    /// The name of a family in khz, if nothing else has it.
-    fn free_name(&self, family: &Family<'_>) -> Result<String, String> {
-        let name = family.name;
-        if name.starts_with(OURS) || is_of_rows(name) || TAKEN.contains(name) {
-            return Err(format!("khz has numbers called {name} itself"));
-        }
-        let metric = metric_name(name).map_err(|error| error.to_string())?;
-        match self.places.get(&metric).and_then(|&place| self.families.get(place)) {
-            Some(other) if other.name != name => Err(format!(
-                "{name}: khz has small letters only, and {} of another file is the same then",
-                other.name
-            )),
-            Some(other) if other.kind != family.kind => {
-                Err(format!("{name}: another file gives it another type"))
-            }
-            _ => Ok(metric),
-        }
-    }
-}
-
-/// Why names have no room, in words.
-fn crowded(why: Crowded) -> String {
-    match why {
-        Crowded::TooMany => format!(
-            "with it the names and labels of the numbers in such files would have more than {TEXT_FILE_NAMES_MAX} bytes"
-        ),
-        Crowded::TooOften => format!(
-            "its labels change too often: files may bring {TEXT_FILE_SERIES_MAX} new series and {TEXT_FILE_NAMES_MAX} bytes of names in 5 minutes"
-        ),
-    }
-}
-
-/// The family, which says where it is from if it says nothing of itself.
-fn helped<'a>(family: Family<'a>, file: &str) -> Family<'a> {
-    if family.help.is_empty() {
-        Family { help: format!("A number of {file}.").into(), ..family }
-    } else {
-        family
-    }
 }
 
 #[cfg(test)]

@@ -1,31 +1,52 @@
-//! Which thread of the surveys does what: one takes the subjects that are wanted, one after the other. Where its step takes long, the
-//! next one takes what is left; where it is stuck, the survey is made without this step. It starts no thread and waits for none.
+//! The work of each survey thread: one thread takes the wanted subjects, one after the other. If its step takes long, another thread
+//! takes the rest. If the step is stuck, the survey is made without it. It starts no thread and waits for none.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use khz_model::Nanos;
 
-use super::{SURVEYS_STUCK_MAX, SURVEYS_STUCK_OF_SUBJECT_END, SURVEYS_STUCK_OF_SUBJECT_MAX};
+use super::{
+    SURVEYS_STUCK_MAX, SURVEYS_STUCK_OF_SUBJECT_END, SURVEYS_STUCK_OF_SUBJECT_MAX, TREE_INSTANCES_MAX,
+};
 
 /// If no thread can be made, the kernel is asked again after this time: asking costs some microseconds, and the gather thread asks.
 const RETRY: Nanos = Nanos::from_millis(200);
 
+/// The most steps of a subject that are known to answer while a thread hangs: the steps of the largest tree, and the same number
+/// again for mounts that come and go meanwhile.
+const SOUND_MAX: usize = 4 * TREE_INSTANCES_MAX;
+
 /// The file that a thread is reading, for people; empty: it has not said so.
 pub(super) type Place = Arc<Mutex<Vec<u8>>>;
 
-/// A part of a survey that may block: a file system, a folder; and how often the same was asked before in this survey.
+/// A part of a survey that may block, such as a file system or a folder; and how often this survey had the same part before. Steps
+/// that hang together begin with the same bytes up to [`END_OF_KIN`].
 pub(super) type Step = (Vec<u8>, usize);
+
+/// Ends the part of a step that it shares with all that hang together with it. No path has this byte.
+pub(super) const END_OF_KIN: u8 = 0;
+
+/// If this many steps of one kin have no answer, the others are not asked: each would take one more thread. One alone may have
+/// none because of the path to it.
+const HELD_OF_KIN_MAX: usize = 2;
+
+/// The bytes that a step shares with all steps that hang together with it; `None`: it is
+/// independent.
+fn kin(item: &[u8]) -> Option<&[u8]> {
+    let end = item.iter().position(|&byte| byte == END_OF_KIN)?;
+    Some(&item[..end])
+}
 
 /// What a survey does with a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It takes it.
+    /// It takes the step.
     Take,
-    /// It writes what the step said last: another thread waits for its answer, or has just had it, or too many wait. With it what was
-    /// wrong.
+    /// It writes the last answer of the step: another thread waits for the step, or has just had its answer, or too many threads
+    /// wait. The text says what was wrong.
     Keep(Option<String>),
-    /// It is not taken, because it does not answer.
+    /// It leaves the step out, because the step does not answer.
     Leave,
 }
 
@@ -73,16 +94,17 @@ enum Part {
     All,
     /// Another thread makes it. The answer of this one's step is waited for.
     Step,
-    /// The same, and nobody waits.
+    /// The same, but nobody waits for the answer.
     Stuck,
 }
 
 /// What is known of the steps of a subject.
 #[derive(Default)]
 struct Round {
-    /// Those that have answered since a survey was wanted, and what was wrong. If it is made again, they are not asked again.
+    /// The steps that have answered since a survey was wanted, and what was wrong. If the survey is made again, they are not
+    /// asked again.
     answered: HashMap<Step, Option<String>>,
-    /// Those that have answered in earlier rounds, since a thread hangs.
+    /// The steps that have answered in earlier rounds, while a thread hangs.
     sound: HashSet<Vec<u8>>,
 }
 
@@ -107,7 +129,13 @@ impl Threads {
             let hangs = self.held(index) > 0;
             let round = &mut self.rounds[index];
             match hangs {
-                true => round.sound.extend(round.answered.drain().map(|((item, _), _)| item)),
+                true => {
+                    if round.sound.len() > SOUND_MAX {
+                        // Most of these steps have gone; only the latest answers count.
+                        round.sound.clear();
+                    }
+                    round.sound.extend(round.answered.drain().map(|((item, _), _)| item));
+                }
                 false => (round.answered.clear(), round.sound.clear()).0,
             }
             if !self.is_at_end(index) {
@@ -142,8 +170,8 @@ impl Threads {
         self.wanted != 0 || self.at_work.iter().any(|thread| thread.part != Part::Stuck)
     }
 
-    /// The number of a thread that is to be started; `None`: there is one that takes subjects, or there are too many, or none could be
-    /// made a moment ago.
+    /// The number of a thread to start; `None`: a thread already takes subjects, or there are too many threads, or starting one has
+    /// just failed.
     pub fn next_thread(&mut self, now: Nanos) -> Option<u64> {
         let is_soon = |none: WithoutThread| now.since(none.tried) < RETRY;
         if self.taker.is_some()
@@ -191,7 +219,8 @@ impl Threads {
         if *self.taker.get_or_insert(number) != number {
             return Err(());
         }
-        // In turns: one that is wanted again because of a slow step does not come before those that wait.
+        // Subjects take turns: a subject that is wanted again because of a slow step does not come before
+        // subjects that wait.
         let (free, count) = (self.free(), self.rounds.len());
         let mut turns = (self.latest + 1..count).chain(0..count);
         let Some(index) = turns.find(|index| free & 1 << index != 0) else { return Ok(None) };
@@ -218,8 +247,8 @@ impl Threads {
         self.at_work.iter_mut().find(|thread| thread.number == number)
     }
 
-    /// What a thread does with the next step of its survey; `None`: nothing, another one makes the survey. `problem` is what was wrong in
-    /// the step before.
+    /// What a thread does with the next step of its survey; `None`: nothing, since another thread makes the survey. `problem` says what
+    /// was wrong in the previous step.
     pub fn begin(
         &mut self,
         number: u64,
@@ -250,6 +279,16 @@ impl Threads {
         is_all.then_some(index)
     }
 
+    /// What to do with one more of the steps that hang together; `None`: it is asked.
+    fn turn_of_kin(&self, index: usize, of: &[u8]) -> Option<Turn> {
+        let is_it = |thread: &&Thread| {
+            thread.part != Part::All && thread.index == index && kin(&thread.step.0) == Some(of)
+        };
+        let held = || self.at_work.iter().filter(is_it);
+        let waits = held().any(|thread| thread.part == Part::Step);
+        (held().count() >= HELD_OF_KIN_MAX).then_some(if waits { Turn::Keep(None) } else { Turn::Leave })
+    }
+
     fn turn(&self, index: usize, step: &Step, is_apart: bool) -> Turn {
         let held = |part| {
             let is_it = |thread: &Thread| thread.part == part && thread.index == index;
@@ -260,6 +299,9 @@ impl Threads {
         }
         if held(Part::Step) {
             return if is_apart { Turn::Keep(None) } else { Turn::Leave };
+        }
+        if let Some(turn) = kin(&step.0).filter(|_| is_apart).and_then(|kin| self.turn_of_kin(index, kin)) {
+            return turn;
         }
         let round = &self.rounds[index];
         if !is_apart {
@@ -295,7 +337,7 @@ impl Threads {
         (thread.since.0 != 0 && now.since(thread.since) >= slow_after).then_some(thread.number)
     }
 
-    /// Lets another thread take the subjects, and go on with the survey of this one where it can.
+    /// Lets another thread take the subjects, and continue the survey of this thread if possible.
     pub fn overtake(&mut self, number: u64) {
         if self.at_work.len() + 1 >= SURVEYS_STUCK_MAX {
             return;
@@ -333,8 +375,8 @@ impl Threads {
         Some(index)
     }
 
-    /// When the oldest step began whose thread is not known to be stuck, or since when what is wanted waits for a thread; 0: there is
-    /// neither.
+    /// When the oldest step of a thread that is not known to be stuck began, or since when wanted subjects wait for a thread; 0:
+    /// there is neither.
     pub fn oldest_step(&self) -> u64 {
         let is_waited_for = |thread: &&Thread| thread.part != Part::Stuck && thread.since.0 != 0;
         let steps = self.at_work.iter().filter(is_waited_for).map(|thread| thread.since.0);

@@ -21,6 +21,7 @@ use super::Answer;
 use super::churn::{Churn, Room};
 use super::course::{Abandoned, Course};
 use super::folder::{Folder, joined, names, shown};
+use super::limited::Shown;
 use super::line::Line;
 use super::threads::{Step, Turn};
 use crate::clock;
@@ -28,8 +29,8 @@ use found::{Found, Head, Unread};
 pub(super) use leaves::Leaves;
 use leaves::Lines;
 
-/// The most instances of one tree: each costs some files at each survey. The largest trees are those of processors: one with
-/// 1,152 of them has an instance for each, and one for each of their two governors.
+/// The most instances of one tree: each costs some files at each survey. The largest trees are those of processors: a host
+/// with 1,152 processors has an instance for each, and one for each of its two governors.
 pub const TREE_INSTANCES_MAX: usize = 4_096;
 
 /// A read of a file that may be slow ([`Form::ThousandsIfQuick`]) and takes longer than this is slow. Quick ones take some
@@ -47,10 +48,12 @@ pub(super) struct Trees {
     known: KnownFiles,
     /// What each step of a survey wrote last, for folders whose drivers are slow or stuck now.
     latest: Mutex<HashMap<Subject, Lines>>,
-    /// The begin of the line, and the word of the instance, that is being read in a folder of which there is no line yet: if its driver
-    /// hangs, they say of what.
+    /// The beginning of the line, and the word of the instance, for a folder that is being read and has no line yet. If its driver
+    /// hangs, they name the instance.
     heads: Mutex<HashMap<(Subject, Vec<u8>), Head>>,
-    /// How many new instances those may bring that a configuration describes.
+    /// The instances that the latest survey of each has shown.
+    shown: Mutex<HashMap<Subject, Shown>>,
+    /// How many new instances the trees of a configuration may bring.
     churns: Mutex<HashMap<Subject, Arc<Mutex<Churn>>>>,
     /// The number of slow reads of an entry, one after the other.
     slow: Mutex<HashMap<&'static str, u32>>,
@@ -62,7 +65,7 @@ pub(super) enum Begun {
     Read(Step),
     /// Its lines are in the text.
     Known,
-    /// It is stuck in this step, and there is no line of it.
+    /// It is stuck in this step, and has no line.
     Unknown(Step),
 }
 
@@ -80,7 +83,7 @@ impl Trees {
     /// Makes the text of the tree with this name.
     pub fn survey(&self, course: &mut Course<'_>, root: &Path, name: &str) -> Result<Answer, Abandoned> {
         let Some(file) = self.known.named(name) else { return Ok(Err(Errno::NOENT)) };
-        let mut leaves = Leaves::within(self.churn_of(file, course.subject()));
+        let mut leaves = self.leaves(course.subject(), self.churn_of(file, course.subject()));
         let mut problem = Errno::NOENT;
         for groups in file.groups.chunk_by(|a, b| a.line_kind() == b.line_kind()) {
             let Some(branch) = groups[0].branch else { continue };
@@ -93,24 +96,30 @@ impl Trees {
                 Err(errno) => problem = errno,
             }
         }
-        leaves.end(course);
         Ok(self.finish(course, leaves)?.ok_or(problem))
     }
 
-    /// The limit of new names of a source that a configuration describes, at the begin of a text.
+    /// The text of a survey of this subject, before its first line.
+    pub fn begun(&self, subject: Subject) -> Leaves {
+        self.leaves(subject, None)
+    }
+
+    fn leaves(&self, subject: Subject, churn: Option<Arc<Mutex<Churn>>>) -> Leaves {
+        let seats = lock(&self.shown).entry(subject).or_default().seats(TREE_INSTANCES_MAX);
+        Leaves::new(seats, churn)
+    }
+
+    /// The limit of new names of a source that a configuration describes.
     fn churn_of(&self, file: &KernelFile, subject: Subject) -> Option<Arc<Mutex<Churn>>> {
         if !is_own(file) {
             return None;
         }
-        let now = clock::boot();
-        let new = || Arc::new(Mutex::new(Churn::new(Room::OF_OWN_SOURCE, now)));
-        let churn = lock(&self.churns).entry(subject).or_insert_with(new).clone();
-        lock(&churn).begin(now);
-        Some(churn)
+        let new = || Arc::new(Mutex::new(Churn::new(Room::OF_OWN_SOURCE, clock::boot())));
+        Some(lock(&self.churns).entry(subject).or_insert_with(new).clone())
     }
 
     /// The folders of this pattern below the root, in the order of their names. The first with a wildcard must be there. Each list of
-    /// names is a step of its own; what is below one that does not answer is stuck.
+    /// names is its own step; if it does not answer, everything below it is stuck.
     fn folders(
         &self,
         course: &mut Course<'_>,
@@ -154,7 +163,7 @@ impl Trees {
             }
             (found, is_first) = (below, false);
         }
-        // Of what cannot be listed nobody knows whether there is something.
+        // If a folder cannot be listed, nobody knows whether it has entries.
         Ok(match refused {
             Some(errno) if found.is_empty() => Err(errno),
             _ => Ok(found),
@@ -173,8 +182,9 @@ impl Trees {
     }
 
     /// Ends a survey. `None`: there is no instance.
-    pub fn finish(&self, course: &mut Course<'_>, leaves: Leaves) -> Result<Option<Vec<u8>>, Abandoned> {
+    pub fn finish(&self, course: &mut Course<'_>, mut leaves: Leaves) -> Result<Option<Vec<u8>>, Abandoned> {
         course.close()?;
+        leaves.end(course);
         if let Some(latest) = lock(&self.latest).get_mut(&course.subject()) {
             latest.retain(|step, _| leaves.steps.contains(step));
         }
@@ -182,11 +192,14 @@ impl Trees {
             // Whether there is an instance is not known yet.
             return Err(Abandoned);
         }
+        let text = std::mem::take(&mut leaves.text);
+        lock(&self.shown).entry(course.subject()).or_default().note(leaves.into_seats());
         // A folder is there without a device, too.
-        Ok((!leaves.text.is_empty()).then_some(leaves.text))
+        Ok((!text.is_empty()).then_some(text))
     }
 
-    /// Begins the step of a folder. If it is not read now, what is known of it is in the text.
+    /// Begins the step of a folder. If the folder is not read now, its known line goes into the
+    /// text.
     pub fn begin(
         &self,
         course: &mut Course<'_>,
@@ -225,7 +238,7 @@ impl Trees {
         }
     }
 
-    /// Adds the lines of these folders. Returns why one of them could not be opened.
+    /// Adds the lines of these folders. Returns why a folder could not be opened.
     fn groups(
         &self,
         course: &mut Course<'_>,
@@ -243,7 +256,9 @@ impl Trees {
                 Begun::Unknown(step) => {
                     let head = lock(&self.heads).get(&(course.subject(), step.0.clone())).cloned();
                     let why = Unread::Stuck(&course.stuck_file(&step.0), head);
-                    if let Some(line) = place.unread(root, groups, branch, why) {
+                    if let Some(line) = place.unread(root, groups, branch, why)
+                        && leaves.takes(line.begin())
+                    {
                         leaves.add(line);
                         self.keep(course.subject(), step, leaves);
                     }
@@ -261,7 +276,7 @@ impl Trees {
                     course.note_refused(&place.below(root), errno);
                     refused = Some(errno);
                     if let Some(line) = place.unread(root, groups, branch, Unread::Folder)
-                        && leaves.has_room(course)
+                        && leaves.takes(line.begin())
                     {
                         leaves.add(line);
                     }
@@ -306,10 +321,10 @@ impl Trees {
             let is_new =
                 lock(&self.latest).get(&course.subject()).is_none_or(|known| !known.contains_key(&step));
             for word in words {
-                if !leaves.has_room(course) {
+                let head = place.head(&groups[0], branch, index, &word, &mut folder);
+                if !leaves.takes(head.begin()) {
                     continue;
                 }
-                let head = place.head(&groups[0], branch, index, &word, &mut folder);
                 if is_new {
                     let key = (course.subject(), step.0.clone());
                     lock(&self.heads).insert(key, (head.clone(), word.clone()));
@@ -373,7 +388,7 @@ impl Trees {
     }
 }
 
-/// True if nothing is there, or what is there is no folder.
+/// True if the path does not exist, or is no folder.
 fn is_missing(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::NODEV)
 }

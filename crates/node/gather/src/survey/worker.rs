@@ -1,5 +1,5 @@
-//! A thread that makes surveys: one subject after the other, whenever one is wanted. It ends when all is over, or when another one
-//! has taken its place while it was held up.
+//! A thread that makes surveys: one subject after the other, whenever one is wanted. It ends with the surveys, or when another
+//! thread has taken its place while it was blocked.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -9,9 +9,10 @@ use khz_model::printable::printable;
 use khz_parse::Subject;
 use khz_parse::survey::unescaped;
 
-use super::Survey;
 use super::course::Course;
+use super::file_systems::place_of;
 use super::threads::{Place, Thread};
+use super::{CUT_TOLD_AGAIN, Survey};
 use crate::clock;
 
 /// The stack of the thread: its deepest call lists a folder, its largest buffer has 4 KiB.
@@ -32,7 +33,7 @@ fn run(survey: &Survey, number: u64) {
         let (start, before) = (clock::boot(), clock::thread_cpu());
         let mut course = Course::new(survey, number, index, &place);
         let answer = (survey.surveyor)(&mut course);
-        let mut news = None;
+        let (mut news, mut news_of_cut) = (None, None);
         let mut state = survey.lock();
         let is_made = state.threads.end(number, course.problem_of_step());
         survey.step_since.store(state.threads.oldest_step(), Ordering::Relaxed);
@@ -43,11 +44,19 @@ fn run(survey: &Survey, number: u64) {
             survey.costs[index].store(cost.0, Ordering::Relaxed);
             state.answers[index] = Some(answer);
             state.left_out[index] = course.left_out;
-            let problem = course.into_problem();
-            // A file system is asked for its sizes, or is not there. Of other subjects a file may have no number again and again.
-            let is_news = survey.subjects[index] == Subject::FileSystems && problem != state.problems[index];
+            let (problem, cut) = course.into_problems();
+            // A file system returns its sizes, or is not there. Files of other subjects may have no number again and again.
+            let is_news = survey.subjects[index] == Subject::FileSystems && problem != state.told[index];
             news = problem.clone().filter(|_| is_news);
-            state.problems[index] = problem;
+            if cut.is_some() {
+                let now = clock::boot();
+                let before = state.cut[index].replace(now);
+                let is_news = before.is_none_or(|before| now.since(before) >= CUT_TOLD_AGAIN);
+                news_of_cut = cut.clone().filter(|_| is_news);
+            }
+            state.told[index].clone_from(&problem);
+            let problems = [cut, problem].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            state.problems[index] = (!problems.is_empty()).then_some(problems);
             survey.counts.left_out.store(state.left_out.iter().sum(), Ordering::Relaxed);
             survey.versions[index].fetch_add(1, Ordering::Release);
             survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
@@ -56,17 +65,20 @@ fn run(survey: &Survey, number: u64) {
         if !state.threads.is_busy() {
             survey.made.notify_all();
         } else if state.threads.has_work() {
-            // Of this thread, or of the one that takes subjects now.
+            // Wakes this thread, or the thread that takes subjects now.
             survey.bell.notify_one();
         }
         drop(state);
+        if let Some(cut) = news_of_cut {
+            tracing::warn!("{cut}");
+        }
         if let Some(problem) = news {
             tracing::warn!("{} that cannot be asked: {problem}", named(Subject::FileSystems));
         }
     }
 }
 
-/// Sleeps until a subject is wanted, and returns its number; `None`: there is nothing more to do for this thread.
+/// Sleeps until a subject is wanted, and returns its number; `None`: this thread must end.
 fn next(survey: &Survey, number: u64, place: &Place) -> Option<usize> {
     let mut state = survey.lock();
     loop {
@@ -104,7 +116,7 @@ pub(super) fn called(subject: Subject, stuck: &Thread) -> String {
     let file = stuck.place.lock().unwrap_or_else(PoisonError::into_inner);
     match subject {
         Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
-        Subject::FileSystems => format!("the file system at {}", shown(&unescaped(item))),
+        Subject::FileSystems => format!("the file system at {}", shown(&unescaped(place_of(item)))),
         Subject::TextFiles if !item.is_empty() => shown(item),
         Subject::ControlGroups if !item.is_empty() => format!("what says the name of {}", shown(item)),
         _ if !file.is_empty() => shown(&file),

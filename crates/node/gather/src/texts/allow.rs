@@ -47,9 +47,9 @@ pub(super) const USUAL: &[&str] = &[
     "sys/net/netfilter/nf_conntrack_max",
 ];
 
-/// Files that are never shown, by the reason. The files of processes are refused by their path. What decides is whether a reader would
-/// learn what the kernel says to root alone, or not at all: where its memory is, what is in it, and secrets. Sockets (`net/tcp`) are
-/// not among them: the kernel gives their addresses a code that it alone knows, or zeros, unless khz is root and kptr_restrict is 1.
+/// Files that are never shown, by the reason. The files of processes are refused by their path. A file is refused if its reader would
+/// learn what the kernel tells only root, or nobody: addresses and contents of its memory, and secrets. Sockets (`net/tcp`) are not
+/// refused: the kernel replaces their addresses by a secret code, or zeros, unless khz is root and kptr_restrict is 1.
 const NEVER: &[(&str, &[&str])] = &[
     ("memory", &["kcore", "vmcore*", "kpage*"]),
     (
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn no_file_of_this_kernel_that_only_root_may_read_holds_addresses_and_is_shown() {
-        // The kernel's own opinion: what others than root may not read. Those without addresses are named, so a new one is noticed.
+        // The kernel's own choice: files that only root may read. Those without addresses are listed here, so a new file is
+        // noticed.
         let harmless = ["slabinfo", "pagetypeinfo", "allocinfo", "vmstat"];
         let list = AllowList::new(["*"]).unwrap();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,5 +1,6 @@
-//! The list of the files that a node shows: those that its patterns find now, and the links that lead to
-//! them, under their names in `/proc`. The walk follows the patterns only, and its length is limited.
+//! The list of the files that a node shows: the files that its patterns find now, and the links that
+//! lead to them, under their names in `/proc`. The walk follows only the patterns, and its length is
+//! limited.
 
 use std::collections::BTreeSet;
 

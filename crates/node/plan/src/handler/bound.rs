@@ -17,7 +17,8 @@ use crate::labels::LabelSet;
 use crate::number::{ABSENT, is_absent};
 use crate::plan::Plan;
 
-/// A handler that is ready for rows. What a row of a plan touches comes first, so that it lies in few cache lines.
+/// A handler that is ready for rows. The fields that a row of a plan touches come first, so that they lie in few
+/// cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub struct BoundHandler {
@@ -70,7 +71,7 @@ struct BoundWhen {
     when: When,
 }
 
-/// What takes a series back.
+/// The condition that turns a series off.
 #[derive(Clone, Copy, Debug)]
 enum Back {
     Never,
@@ -81,8 +82,8 @@ enum Back {
 }
 
 impl BoundHandler {
-    /// Binds a handler to the series of a lane, of which a row comes each period; `is_shown`: the channel's own series, which rows
-    /// have if no plan says otherwise. It allocates everything that rows will need.
+    /// Binds a handler to the series of a lane, with one row per period. `is_shown`: the channel's own series, which rows have if
+    /// no plan decides otherwise. It allocates everything that rows will need.
     ///
     /// # Errors
     /// Returns which limit a plan exceeds on this node, or which of its series cannot be told apart.
@@ -155,8 +156,8 @@ impl BoundHandler {
         })
     }
 
-    /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
-    /// then has now. What windows hold, which conditions are on, and what was sent last, stays.
+    /// Continues a bound handler: the same handler was bound to the same lane before its slots changed. `slot` gives the
+    /// present number of an earlier slot. Windows, active conditions and the last sent values stay.
     pub fn take_over(&mut self, before: BoundHandler, slot: impl Fn(u32) -> Option<u32>) {
         (self.interval, self.begun, self.is_on) = (before.interval, before.begun, before.is_on);
         if let (Some(new), Some(old)) = (&mut self.when, before.when) {
@@ -194,8 +195,8 @@ impl BoundHandler {
         }
     }
 
-    /// The series of the rows that it computes; `None`: its rows have the readings as they are. With histograms, a row may bring
-    /// more of them, at the end, and so it may with rules.
+    /// The series of the rows that it computes; `None`: its rows have the unchanged readings. With histograms or rules, a row
+    /// may add series at the end.
     pub fn results(&self) -> Option<&[ResultSeries]> {
         let is_computed = self.values.is_some() || self.histograms.is_some() || self.rules.is_some();
         is_computed.then_some(&self.results)
@@ -206,7 +207,7 @@ impl BoundHandler {
         self.rules.iter().flat_map(BoundRules::labels)
     }
 
-    /// Adds the buckets that were used for the first time, and the results of rules that were there for the first time.
+    /// Adds the buckets that were used for the first time, and the results of rules that appeared for the first time.
     fn add_results(&mut self) {
         let known = self.results.len();
         let buckets = self.histograms.iter().flat_map(|histograms| histograms.results_from(known));
@@ -218,7 +219,7 @@ impl BoundHandler {
         }
     }
 
-    /// Somebody begins to read the rows, who may know nothing of those before.
+    /// A reader begins that may not know the earlier rows.
     pub fn read_again(&mut self) {
         self.rules.iter_mut().for_each(BoundRules::read_again);
         self.change.iter_mut().for_each(|change| change.band.begin_again());
@@ -254,8 +255,9 @@ impl BoundHandler {
         plans.sum::<usize>() + self.histograms.as_ref().map_or(0, Histograms::held) + rules
     }
 
-    /// Reads what the next row of a plan needs, and returns a number that means nothing. Between two rows a node does other things,
-    /// and then nothing of this is in a cache: who touches many handlers before their rows fetches for all of them at once.
+    /// Reads what the next row of a plan needs, and returns a number that means nothing. Between two rows a node does other work,
+    /// and the data leaves the cache. A caller that touches many handlers before their rows fetches the data of all of them at
+    /// once.
     #[inline]
     pub fn touch(&self) -> usize {
         self.values.as_ref().map_or(0, Bound::touch)
@@ -351,7 +353,8 @@ impl BoundHandler {
         }
     }
 
-    /// Whether the deadband keeps a reading back, in a row that is sent: it stays what was sent before.
+    /// True if the deadband holds a reading back in a sent row: then the reading keeps its last sent
+    /// value.
     #[inline]
     pub fn keeps(&self, reading: usize) -> bool {
         self.kept.get(reading).is_some_and(|&is_kept| is_kept)
@@ -385,8 +388,8 @@ fn results(handler: &Handler, values: &Bound, series: &[Series]) -> Vec<ResultSe
     }
 }
 
-/// The places of the series of two results that have the same labels: those of the one, those of the other. A number has its
-/// one place.
+/// The places of the series of two results that have the same labels: in the new result, and in the old one. A number has
+/// its one place.
 pub(super) fn places(new: &Bound, old: &Bound) -> Vec<(usize, usize)> {
     if new.is_number() && old.is_number() {
         return vec![(0, 0)];
@@ -444,7 +447,7 @@ impl BoundWhen {
     }
 }
 
-/// What takes back each series of a condition.
+/// The condition that turns off each series of a condition.
 fn backs(judged: &Bound, unless: Option<&Bound>) -> Vec<Back> {
     let Some(unless) = unless else { return vec![Back::Never; judged.width()] };
     let is_of_none = unless.is_number() || unless.labels().iter().all(|labels| labels.unnamed().is_empty());

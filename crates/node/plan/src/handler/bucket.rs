@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-/// The lowest bits of a double that do not count: what is left is the sign, the power of two, and which quarter of the way to the
-/// next one.
+/// How many of the lowest bits of a double do not count. The other bits give the sign, the power of two, and the quarter of the
+/// way to the next power.
 const BITS_IGNORED: u32 = f64::MANTISSA_DIGITS - 1 - 2;
 
-/// The sign, of what is left.
+/// The sign bit among the remaining bits.
 const SIGN: u16 = 1 << 13;
 
 /// A range of values: a quarter of the way from one power of two to the next, as `8..10`. Whole numbers below 8 have one each.
@@ -15,7 +15,8 @@ const SIGN: u16 = 1 << 13;
 pub struct Bucket(u16);
 
 impl Bucket {
-    /// What has no bucket of its own: what is no number or infinite, and what came when all buckets were used.
+    /// Samples without their own bucket: samples that are no number or infinite, and samples that came when
+    /// all buckets were used.
     pub const OTHER: Bucket = Bucket(u16::MAX);
 
     /// The bucket of a value.
@@ -24,7 +25,7 @@ impl Bucket {
         if !value.is_finite() {
             return Bucket::OTHER;
         }
-        // What is nearer to 0 than a double can hold in full has no exact bounds.
+        // A value that is too near to 0 for a normal double has no exact bounds.
         if value.abs() < f64::MIN_POSITIVE {
             return Bucket(0);
         }

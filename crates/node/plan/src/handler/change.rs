@@ -17,23 +17,25 @@ impl Change {
         Change { deadband, sent: vec![ABSENT; values].into(), is_begun: false }
     }
 
-    /// Goes on where another one was; the places of the values that both have, here and there.
+    /// Continues an earlier `Change`. `places` has the places of the values that both have, here
+    /// and there.
     pub fn take_over(&mut self, before: &Change, places: Vec<(usize, usize)>) {
         self.is_begun = before.is_begun;
         places.into_iter().for_each(|(place, from)| self.sent[place] = before.sent[from]);
     }
 
-    /// Somebody begins to read who does not know what was sent: the next row is sent, whatever it has.
+    /// A reader begins that does not know the sent values: the next row is sent, whatever its values
+    /// are.
     pub fn begin_again(&mut self) {
         self.is_begun = false;
     }
 
-    /// Whether a row of these values is sent: whether one differs by at least the deadband. One that comes or goes does.
+    /// True if a row of these values is sent: a value differs by at least the deadband, or comes or goes.
     pub fn is_enough(&self, values: &[f64]) -> bool {
         !self.is_begun || self.sent.iter().zip(values).any(|(&sent, &value)| self.differs(sent, value))
     }
 
-    /// A row is sent: values that do not differ enough stay what was sent before. `keep` gets the place of each of these.
+    /// A row is sent. Values that do not differ enough stay at their last sent values; `keep` gets the place of each.
     pub fn send(&mut self, values: &[f64], mut keep: impl FnMut(usize)) {
         for (at, &value) in values.iter().enumerate() {
             if !self.is_begun || self.differs(self.sent[at], value) {
@@ -55,7 +57,7 @@ impl Change {
         if sent.to_bits() == value.to_bits() {
             return false;
         }
-        // These have other bits. What is absent is NaN, too.
+        // The bits differ. An absent value is NaN, too.
         if !sent.is_finite() || !value.is_finite() {
             return true;
         }

@@ -21,8 +21,8 @@ const BUCKETS_EACH: usize = BUCKETS_MAX + 1;
 /// The histograms of some series.
 #[derive(Debug)]
 pub(crate) struct Histograms {
-    /// ns: half a period less than what was asked for. Rows come some microseconds early or late, and windows that follow each other
-    /// must not share the sample between them.
+    /// In ns, half a period less than requested. Rows come some microseconds early or late, and consecutive windows must not share
+    /// the sample between them.
     length: i64,
     /// Sorted by their slots.
     each: Box<[Histogram]>,
@@ -44,7 +44,7 @@ struct Histogram {
 }
 
 impl Histograms {
-    /// Binds a window of this length to those series that are meant.
+    /// Binds a window of this length to the selected series.
     ///
     /// # Errors
     /// Returns which limit is exceeded.
@@ -108,7 +108,7 @@ impl Histograms {
         }
     }
 
-    /// How many samples each series of the result has now. Of a series without any sample nothing is known.
+    /// How many samples each series of the result has now. A series without samples has no count.
     pub fn counts(&self) -> impl Iterator<Item = f64> {
         self.used.iter().map(|&(place, bucket)| {
             let histogram = &self.each[place as usize];
@@ -119,8 +119,8 @@ impl Histograms {
         })
     }
 
-    /// Goes on where the same histograms were, before slots changed; `slot`: the number that a slot of then has now. Series of the
-    /// result keep their order.
+    /// Continues earlier histograms after slots have changed. `slot` gives the present number of an earlier slot. The series of
+    /// the result keep their order.
     pub fn take_over(&mut self, mut before: Histograms, slot: impl Fn(u32) -> Option<u32>) {
         let mut now: Vec<Option<u32>> = Vec::with_capacity(before.each.len());
         for old in before.each.iter_mut() {

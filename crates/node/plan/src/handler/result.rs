@@ -1,6 +1,6 @@
-//! The series of rows that a handler computes, and how their values become readings. Results of a plan are doubles. A function of
-//! a series that stays in its unit, as the mean, is a whole number of its decimal places, and some more: it says all that is known,
-//! and takes a third of a double's bytes on its way.
+//! The series of rows that a handler computes, and how their values become readings. Results of a plan are doubles. A function that
+//! keeps the unit of its series, such as the mean, gives whole numbers with the series' decimal places and some more. They are as
+//! exact as the samples, and take a third of a double's bytes on their way.
 
 use khz_model::decimal::PLACES_MAX;
 use khz_model::{Kind, Metric, Series, Unit, ValueFormat, ValueType};
@@ -16,7 +16,8 @@ const FURTHER_PLACES: u8 = 3;
 /// What a series of the rows of rules is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// 1 once the node has had rows for as long as all windows: from then on its results are those of the hub.
+    /// 1 once the node's rows span its longest window. From then on, its results are the same as
+    /// the hub's.
     Ready,
     /// A result of the rule with this number.
     Rule(u16),

@@ -1,6 +1,6 @@
-//! Rules that a node judges: a plan for each, and which of its results are there. It says when somebody must hear of it: when a result
-//! comes or goes, and when one has been there, or away, for as long as its rule waits. It makes no alerts: the hub does. A result
-//! becomes a series of the row when it is there for the first time. Nothing is allocated for a row without such a result.
+//! Rules that a node evaluates: a plan for each rule, and which of its results are present. It decides when a row must be sent: when a
+//! result comes or goes, and when a result has been present or absent for the time that its rule waits. The hub makes the alerts. A
+//! result becomes a series of the row when it appears for the first time. Nothing is allocated for a row without such a result.
 
 use std::collections::HashMap;
 
@@ -21,14 +21,14 @@ const BYTES_A_RESULT: usize = 64;
 
 const MS: i64 = 1_000_000;
 
-/// A rule that a node judges. What it gives is an alert at the hub.
+/// A rule that a node evaluates. The hub makes alerts from its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RulePlan {
     /// What is judged.
     pub plan: Plan,
     /// For how long a result must be there before its alert fires.
     pub holds: Nanos,
-    /// For how long an alert goes on firing after its result has gone.
+    /// How long an alert continues firing after its result has gone.
     pub keeps: Nanos,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct BoundRules {
     used: Vec<(u16, u32)>,
     /// How far the longest window reaches back.
     reach: Nanos,
-    /// A result that was there has lost its series: the next row must say so.
+    /// A present result has lost its series: the next row must show that.
     has_lost: bool,
     /// When the first row came, and when one was sent last.
     begun: Option<Nanos>,
@@ -124,13 +124,14 @@ impl BoundRules {
         })
     }
 
-    /// Somebody begins to read who may know nothing of the rows before, such as a hub that was started again. The next row is sent, and
-    /// from it on results that are there, or away, wait again, since the reader counts from there.
+    /// A reader begins that may not know the earlier rows, such as a restarted hub. The next row is sent. From it on, results wait
+    /// again, present or absent, since the reader counts from there.
     pub fn read_again(&mut self) {
         self.has_new_reader = true;
     }
 
-    /// Goes on where the same rules were, bound to the same lane before its slots changed.
+    /// Continues earlier rules: the same rules were bound to the same lane before its slots
+    /// changed.
     pub fn take_over(&mut self, before: BoundRules, slot: impl Fn(u32) -> Option<u32>) {
         (self.begun, self.sent, self.is_ready) = (before.begun, before.sent, before.is_ready);
         self.has_new_reader |= before.has_new_reader;
@@ -150,7 +151,7 @@ impl BoundRules {
             new.bound.take_over(old.bound, &slot);
             places.push(same);
         }
-        // Those that are still there keep their order, so that slots mean what they meant.
+        // Series that still exist keep their order, so that slots keep their meanings.
         let place = |&(rule, at): &(u16, u32)| {
             let same = places.get(usize::from(rule))?.iter().find(|&&(_, from)| from == at as usize)?;
             Some((rule, same.0 as u32))
@@ -189,7 +190,7 @@ impl BoundRules {
         let now = stamp.boot;
         let mut is_news = self.execute(stamp.real().0.cast_signed(), reading);
         let begun = *self.begun.get_or_insert(now);
-        // What the windows lack at first, those of the hub have.
+        // At first, windows here lack samples that the hub's windows have.
         if !self.is_ready && now.since(begun).0.saturating_add(half_period.0) >= self.reach.0 {
             (self.is_ready, is_news) = (true, true);
         }
@@ -225,7 +226,7 @@ impl BoundRules {
         is_news
     }
 
-    /// Whether a result is there, or went so lately that its rule still waits.
+    /// True if a result is present, or went so recently that its rule still waits.
     fn are_busy(&self) -> bool {
         let state = |&(rule, at): &(u16, u32)| {
             let rule = &self.each[usize::from(rule)];

@@ -1,5 +1,5 @@
-//! Whether a series of a condition is on. It goes on after it was true for long enough, in enough of the last rows, and off when
-//! what takes it back is true, or it is not true any more.
+//! Whether a series of a condition is on. It becomes on after it was true for long enough, in enough of the last rows. It
+//! becomes off when its `unless` condition is true, or, without one, when it is no longer true.
 
 use khz_model::Nanos;
 
@@ -10,7 +10,7 @@ use super::When;
 #[inline]
 pub(crate) fn passed(since: Nanos, now: Nanos, half_period: Nanos) -> Nanos {
     match now.since(since) {
-        // The same row: nothing has passed.
+        // The same row: no time has passed.
         Nanos(0) => Nanos(0),
         passed => Nanos(passed.0.saturating_add(half_period.0)),
     }
@@ -31,7 +31,8 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Takes the next row, of this time of the boot clock; `is_back`: what takes it back is true. Returns whether it is on.
+    /// Takes the next row; `now` is its time on the boot clock. `is_back`: the `unless` condition is true. Returns whether
+    /// the series is on.
     #[inline]
     pub fn row(&mut self, when: &When, now: Nanos, half_period: Nanos, is_true: bool, is_back: bool) -> bool {
         self.rows = self.rows << 1 | u64::from(is_true);
@@ -58,8 +59,8 @@ impl Truth {
         self.is_on
     }
 
-    /// Whether it causes a row now, having gone on; then it causes none for the quiet time. What went on within that time
-    /// causes its row after it, if it is on then.
+    /// True if it causes a row now, because it became on. After that it causes none for the quiet time. If it became on
+    /// within that time, it causes its row afterwards, if it is still on.
     #[inline]
     pub fn take_news(&mut self, when: &When, now: Nanos, half_period: Nanos) -> bool {
         let is_quiet = self.told.is_some_and(|told| passed(told, now, half_period) < when.quiet);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Rows that come up to 0.4 s late decide nothing: the same rows are on as without any jitter.
+        /// Delays of up to 0.4 s make no difference: the same rows are on as without jitter.
         #[test]
         fn jitter_decides_nothing(
             rows in "[+\\-x]{1,60}",

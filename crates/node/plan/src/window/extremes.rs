@@ -1,5 +1,5 @@
-//! The lowest or highest sample of a window: the slots of those samples that may still become it, the best first. A new one
-//! removes all that it beats, so each sample comes and goes once.
+//! The lowest or highest sample of a window: the slots of the samples that may still become it, the best first. A new
+//! sample removes all samples that it beats, so each sample comes and goes once.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::samples::Samples;
 #[derive(Debug)]
 pub(super) struct Extremes {
     is_highest: bool,
-    /// Slots, in the order of time. NaN is never among numbers: it counts only where there is nothing else.
+    /// Slots, in the order of time. NaN is never among numbers: it counts only if there are no numbers.
     slots: VecDeque<u32>,
 }
 

@@ -14,7 +14,8 @@ use crate::number::{ABSENT, Scale};
 pub(super) struct Growth {
     is_counter: bool,
     resets: VecDeque<Reset>,
-    /// What all resets took away; `None`: of doubles, which are added up at each row, since subtracting doubles loses digits.
+    /// The sum of all resets; `None` for doubles: their resets are added up at each row, since subtracting doubles loses
+    /// digits.
     lost: Option<ExactSum>,
 }
 

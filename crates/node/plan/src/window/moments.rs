@@ -1,11 +1,12 @@
-//! What `stddev` and `stdvar` need of whole numbers: the sums of a window's values and of their squares. They are exact, so what goes
-//! out leaves nothing behind. Doubles are no business of it.
+//! Data for `stddev` and `stdvar` of whole numbers: the sums of a window's values and of their squares. They are exact, so removed
+//! values leave no error. It does not handle doubles.
 
 use khz_model::ValueType;
 
 use super::samples::Samples;
 
-/// Values are kept as distances from one of them. Beyond this, the square of a sum of a million of them might not fit into 128 bits.
+/// Values are kept as distances from one of them. If distances are larger than this, the square of a sum of a million distances
+/// might not fit into 128 bits.
 const FAR: i128 = 1 << 40;
 
 /// The sums, in units of the metric's decimal places.
@@ -86,7 +87,7 @@ impl Moments {
         }
     }
 
-    /// The variance of this many samples, in squares of units; `None`: it is to be computed from the samples.
+    /// The variance of this many samples, in squares of units; `None`: compute it from the samples.
     pub fn variance(&self, count: usize) -> Option<f64> {
         let n = count as i128;
         let exact = || (n * self.squares - self.sum * self.sum) as f64 / (count as f64 * count as f64);
@@ -99,8 +100,8 @@ mod tests {
     use super::*;
     use crate::window::line;
 
-    /// A window of this many samples, with its moments beside what goes through all samples. Returns in how many rows they were not
-    /// known.
+    /// Compares the moments of a window of this many samples with a computation over all samples. Returns in how many rows the
+    /// moments were not known.
     fn judge(room: usize, all: impl Iterator<Item = u64>, value_type: ValueType) -> usize {
         let (mut samples, mut moments) = (Samples::new(room), Moments::new(value_type));
         let mut far = 0;

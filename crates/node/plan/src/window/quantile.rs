@@ -59,7 +59,7 @@ impl Quantile {
         self.balance(samples);
     }
 
-    /// The sample of this slot goes. Its value is there until another one is added.
+    /// Removes the sample of this slot. Its value stays readable until another sample is added.
     pub fn remove(&mut self, slot: u32, samples: &Samples) {
         self.settle(samples);
         self.vacant = Some(self.places[slot as usize]);

@@ -1,6 +1,7 @@
 //! The samples of a window: a ring of fixed size. A sample keeps its slot until it is removed.
 
-/// Times and values, oldest first. What is known of a sample lies together: a row touches few cache lines of each window.
+/// Times and values, oldest first. The data of a sample lies together, so that a row touches few cache lines of each
+/// window.
 #[derive(Debug)]
 pub(crate) struct Samples {
     ring: Box<[Sample]>,

@@ -1,5 +1,5 @@
-//! Sums of windows. Whole numbers are added up exactly, so what goes out leaves nothing behind. Sums of doubles are kept as two
-//! parts, of which one only grows and the other is known for each sample that may become the oldest: nothing is ever subtracted.
+//! Sums of windows. Whole numbers are added up exactly, so removed numbers leave no error. A sum of doubles has two parts: one
+//! part only grows, and the other is known for each sample that may become the oldest. So nothing is ever subtracted.
 
 use khz_model::ValueType;
 
@@ -40,7 +40,7 @@ impl ExactSum {
 /// The sum of doubles.
 #[derive(Debug)]
 pub(super) struct FloatSum {
-    /// Of the samples that came since the others were summed.
+    /// The sum of the samples that came since the other sums were computed.
     newer: Compensated,
     /// For each older sample, the last one being the oldest, the sum of it and of all older samples that are newer than it.
     older: Vec<Compensated>,

@@ -76,7 +76,7 @@ impl Snapshot {
     }
 
     /// The reason why this mapping is no longer the file at its path: the file was cut short or removed. Then
-    /// open the path again. It needs a system call.
+    /// open the path again. The check needs a system call.
     pub fn problem(&self) -> Option<&'static str> {
         self.memory.problem(&self.file, FILE_BYTES)
     }

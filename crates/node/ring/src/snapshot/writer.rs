@@ -62,7 +62,7 @@ impl SnapshotWriter {
     }
 
     /// The reason why its rows do not reach a process that opens the file: somebody cut it short, removed it
-    /// or wrote to it. It needs a system call; once a second is often enough.
+    /// or wrote to it. The check needs a system call; once a second is often enough.
     pub fn problem(&self) -> Option<&'static str> {
         let is_ours = self.memory.load(word::SLOTS, Ordering::Relaxed) == self.slots.len() as u64;
         let problem = self.memory.problem(&self.file, FILE_BYTES);

@@ -200,7 +200,7 @@ fn of_the_past_the_log_gets_what_it_does_not_have() {
     lane.begin(&block(20, 1).0, true).expect("a block");
     // Rows that only the log had are not received yet, and are not lost.
     assert_eq!((lane.rows(), lane.lost(), lane.awaited(), lane.next_row()), (1, 0, 0, 21));
-    lane.set_clock(0);
+    lane.set_clock(0, ComparedWith::Ours);
     for (first, rows) in [(0, 10), (10, 5), (10, 5)] {
         lane.past(true, &block(first, rows).1, true).expect("a block of the past");
     }
@@ -231,7 +231,7 @@ fn a_block_of_the_past_waits_until_the_clock_is_measured_but_not_for_ever() {
     lane.begin(&block(1_000, 1).0, true).expect("a block");
     lane.past(true, &block(990, 5).1, true).expect("a block of the past");
     assert_eq!((logged.kept(), lane.log.as_ref().is_some_and(|log| log.held() > 0)), (vec![], true));
-    lane.set_clock(-hour);
+    lane.set_clock(-hour, ComparedWith::Ours);
     assert_eq!((logged.kept(), logged.blocks()[0].shift), (vec![(990, 5)], hour));
     // Nothing measures this one.
     let logged = Logged::new("never-measured");
@@ -250,19 +250,55 @@ fn a_block_is_filed_under_our_time_if_the_clock_with_which_it_was_written_was_wr
     let logged = Logged::new("clock");
     let mut lane = logged.lane();
     let second = Nanos::SECOND.0 as i64;
-    lane.set_clock(3_600 * second);
+    lane.set_clock(3_600 * second, ComparedWith::Ours);
     lane.begin(&block_set(0, 5, 0), true).expect("a block");
     let shift = |lane: &Lane| lane.open_for_log().map(|block| block.shift);
     assert_eq!(shift(&lane), Some(0), "before the first row nothing can be measured");
-    lane.set_clock(4 * second);
+    lane.set_clock(4 * second, ComparedWith::Ours);
     assert_eq!(shift(&lane), Some(0), "a beat may have waited");
-    lane.set_clock(3_600 * second);
+    lane.set_clock(3_600 * second, ComparedWith::Ours);
     assert_eq!(shift(&lane), Some(-3_600 * second));
     // The clock is set: rows since then are right, and those of the past are as wrong as they were.
     lane.begin(&block_set(5, 5, -3_600 * second), true).expect("a block");
     assert_eq!(shift(&lane), Some(0));
-    lane.set_clock(0);
+    lane.set_clock(0, ComparedWith::Ours);
     lane.begin(&block_set(10, 1, -3_600 * second), true).expect("a block");
     let shifts: Vec<i64> = logged.blocks().iter().map(|block| block.shift).collect();
     assert_eq!((shifts, shift(&lane)), (vec![-3_600 * second, 0], Some(0)));
+}
+
+#[test]
+fn rows_of_a_node_that_has_just_come_wait_until_its_clock_is_measured_but_not_for_ever() {
+    let logged = Logged::new("just-come");
+    let second = Nanos::SECOND.0 as i64;
+    let mut lane = logged.lane();
+    lane.await_clock();
+    assert!(lane.lacks_clock());
+    lane.begin(&block_set(0, 5, 0), true).expect("a block");
+    assert!(lane.open_for_log().is_none() && lane.open_span().is_none());
+    lane.set_clock(3_600 * second, ComparedWith::Ours);
+    assert_eq!(lane.open_for_log().map(|block| block.shift), Some(-3_600 * second));
+    assert!(!lane.lacks_clock());
+    // Nothing measures this one.
+    let logged = Logged::new("not-measured");
+    let mut lane = logged.lane();
+    lane.await_clock();
+    lane.begin(&block_set(0, 5, 0), true).expect("a block");
+    lane.log.as_mut().expect("a log").waits_since = Some(Nanos(clock::boot().0 - UNMEASURED_MAX.0));
+    assert_eq!(lane.open_for_log().map(|block| block.shift), Some(0));
+}
+
+#[test]
+fn a_block_is_filed_under_our_new_time_as_soon_as_our_clock_is_set() {
+    let logged = Logged::new("ours-set");
+    let second = Nanos::SECOND.0 as i64;
+    for (of, expected) in [(ComparedWith::Ours, 0), (ComparedWith::AnotherHubs, -3_600 * second)] {
+        let mut lane = logged.lane();
+        lane.begin(&block_set(0, 5, 0), true).expect("a block");
+        lane.set_clock(3_600 * second, of);
+        let clock = lane.log.as_mut().and_then(|log| log.clock.as_mut()).expect("it was measured");
+        // It was an hour behind then, and was set right since.
+        clock.ours_set_by = clock.ours_set_by.map(|by| by - 3_600 * second);
+        assert_eq!(lane.open_for_log().map(|block| block.shift), Some(expected), "{of:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What is known of each file, some 100 bytes each, found by name or number; decides nothing.
+//! The entries of all files, some 100 bytes each, found by name or number. It decides nothing.
 
 use std::hash::BuildHasher;
 
@@ -171,8 +171,7 @@ impl Files {
         self.table.find(hash, same).copied()
     }
 
-    /// The file called `name` if it is the one that was added after `before`: clients tend to go through their files in
-    /// one order.
+    /// The file called `name`, if it was added right after `before`. Clients tend to go through their files in the same order.
     pub fn find_next(&self, name: &str, before: FileId) -> Option<FileId> {
         let id = before.checked_add(1)?;
         let entry = self.entries.get(id as usize).filter(|entry| entry.is(Flags::KNOWN))?;

@@ -1,5 +1,5 @@
-//! The backlog: what is known of each file, the samples that wait for it, and the log segments that hold them. Takes no
-//! lock, does no I/O, and decides nothing about when a file is written.
+//! The backlog: an entry for each file, the samples that wait for it, and the log segments that hold them. Takes no lock, does no
+//! I/O, and decides nothing about when a file is written.
 
 mod cells;
 mod files;
@@ -26,7 +26,7 @@ const SHAPES_MAX: usize = 65_535;
 /// The highest number of a disk; an entry numbers its disk in one byte, and further disks share the last number.
 const DISK_MAX: usize = 255;
 
-/// What matters of a file's definition; most files share one.
+/// The relevant part of a file's definition. Most files share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Readings that a sample must have.
@@ -37,7 +37,7 @@ pub struct Shape {
     pub coarse: u64,
 }
 
-/// What the disk says of a file.
+/// Facts about a file from the disk.
 pub struct FileFacts {
     /// Stamp of the newest sample in the file, in microseconds.
     pub newest: i64,
@@ -81,7 +81,7 @@ struct Age {
     seconds: u32,
 }
 
-/// What waits for all files.
+/// The waiting samples of all files.
 #[derive(Default)]
 pub struct Backlog {
     files: Files,

@@ -49,7 +49,7 @@ impl Pins {
         WrittenPins(std::mem::take(&mut self.written))
     }
 
-    /// The checkpoint failed: the next one is to release them.
+    /// The checkpoint failed, so the next one must release these pins.
     pub fn keep(&mut self, pins: WrittenPins) {
         for (segment, count) in pins.0 {
             *self.written.entry(segment).or_default() += count;

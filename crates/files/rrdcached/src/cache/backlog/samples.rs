@@ -46,7 +46,7 @@ impl Backlog {
         if let Some(segment) = taken.segment {
             self.pins.written(segment);
         }
-        // Somebody else may have written newer samples: what is older must not be taken any more.
+        // Another program may have written newer samples. Then older ones must not be accepted any more.
         self.raise_newest(id, newest);
         let file = &mut self.files[id];
         file.set_on_disk(newest);

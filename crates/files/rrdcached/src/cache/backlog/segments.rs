@@ -4,7 +4,7 @@ use super::{Backlog, FileId, WrittenPins};
 use crate::log::Segment;
 
 impl Backlog {
-    /// Pins a segment for ever: what could not be read of it must stay.
+    /// Pins a segment for ever, since its unreadable part must stay.
     pub fn pin(&mut self, segment: Segment) {
         self.pins.add(segment);
     }

@@ -1,5 +1,5 @@
-//! What the log does if somebody removes or replaces segments while they are in use. A removed file can be read as long as it is
-//! open, so the log writes such a segment again under its name. What it cannot write again is lost, and counted.
+//! The log's reaction when somebody removes or replaces segments that are in use. A removed file can be read as long as it is open,
+//! so the log writes such a segment again under its name. Data that it cannot write again is lost, and counted.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ impl Log {
     /// Looks for segments that somebody has removed. The next segment says of all their rows that they are stored, and a start
     /// believes it: so they must be there again before.
     pub(super) fn restore_removed(&mut self) {
-        // Oldest first: a segment speaks of the rows of those before it.
+        // Oldest first: a segment refers to the rows of earlier ones.
         let missing = self.sealed.values().filter(|(file, _)| file.is_missing());
         let missing: Vec<_> = missing.map(|(file, end)| (file.clone(), *end)).collect();
         for (file, end) in missing {
@@ -38,8 +38,8 @@ impl Log {
         self.open = Some(open);
     }
 
-    /// The store has no column files of rows: what is in no segment is nowhere, although segments say that it is stored. The hub
-    /// fetches it from the nodes, as far as they have it.
+    /// The store has no column files of rows: rows that are in no segment are lost, although segments say that they are stored. The
+    /// hub fetches them from the nodes, as far as these have them.
     pub(crate) fn forget_columns(&self) {
         let mut logged: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
         for entry in self.index().nodes().flat_map(|(_, entries)| entries) {
@@ -68,7 +68,7 @@ impl Log {
         let rows = self.index().remove(number, lose);
         LogCounts::add(&self.shared.counts.rows_lost, rows);
         LogCounts::add(&self.shared.counts.failures, 1);
-        // Blocks that the log has in pieces only, and of which nothing more comes.
+        // Blocks that the log has only in pieces, and that will get no more bytes.
         for (lane, first_row, end) in self.pieces.left_in(number) {
             let lane = self.shared.state().numbered(lane).cloned();
             lane.iter().for_each(|lane| lane.lose(first_row, end));

@@ -1,5 +1,5 @@
-//! `print`, `println` and `printf`, as Go prints: also where a format does not fit its values. Formats are read here; one value by one verb
-//! is in `printf/verb.rs`, its numbers in `printf/number.rs` and its texts in `printf/text.rs`.
+//! `print`, `println` and `printf`, as Go prints, even if a format does not fit its values. Formats are read here; one value by one
+//! verb is in `printf/verb.rs`, its numbers in `printf/number.rs` and its texts in `printf/text.rs`.
 
 mod number;
 mod text;
@@ -11,7 +11,7 @@ use self::verb::{Flags, one, typed};
 use crate::limits::EXPANSION_BYTES_MAX;
 use crate::template::value::Value;
 
-/// All values; a space between two that are no texts.
+/// Prints all values, with a space between two that are not texts.
 pub(super) fn print(arguments: &[Value]) -> String {
     let mut all = String::new();
     let mut before_is_text = true;
@@ -40,7 +40,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Go reads no further digit of a larger number, and takes a larger argument for no width.
+/// Go stops reading digits at a larger number, and does not accept a larger argument as a width.
 const NUMBER_MAX: i64 = 1_000_000;
 
 pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
@@ -79,9 +79,9 @@ pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
 struct Reader<'a> {
     rest: &'a str,
     arguments: &'a [Value],
-    /// The argument that comes next.
+    /// The index of the next argument.
     next: usize,
-    /// Some verb has named its argument: then those that are left over are not told.
+    /// A verb has named its argument. Then unused arguments are not reported.
     has_chosen: bool,
     /// A width or a precision is larger than any text may be.
     is_too_long: bool,
@@ -203,7 +203,7 @@ impl Reader<'_> {
         self.bounded(number?)
     }
 
-    /// A width or a precision, if any text may be as long.
+    /// A width or a precision, if a text may be that long.
     fn bounded(&mut self, number: usize) -> Option<usize> {
         let is_too_long = number > EXPANSION_BYTES_MAX;
         self.is_too_long |= is_too_long;

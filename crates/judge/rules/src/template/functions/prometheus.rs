@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use regex::{Regex, RegexBuilder};
 
-use super::{Arguments, Function as F, Result, args, escape, humanize};
+use super::{Arguments, Function as F, Result, args, escape, humanize, letters};
 use crate::duration::parse_duration;
 use crate::template::run::Run;
 use crate::template::value::{Sample, Value, map};
@@ -105,8 +105,8 @@ fn text_function(function: F, text: &str, run: &Run<'_>) -> Result {
     let made = match function {
         F::SafeHtml => return Ok(Value::Html(text.into())),
         F::Title => title(text),
-        F::ToUpper => text.to_uppercase(),
-        F::ToLower => text.to_lowercase(),
+        F::ToUpper => text.chars().map(letters::upper).collect(),
+        F::ToLower => text.chars().map(letters::lower).collect(),
         F::GraphLink => format!("/graph?g0.expr={}&g0.tab=0", escape::query(text)),
         F::TableLink => format!("/graph?g0.expr={}&g0.tab=1", escape::query(text)),
         F::UrlQueryEscape => escape::query(text),
@@ -148,11 +148,11 @@ fn title(text: &str) -> String {
         if !is_part(at) && !joins {
             has_letter = false;
         }
-        match c.is_alphabetic() && !has_letter {
-            true => titled.extend(c.to_uppercase()),
+        match letters::is_cased(*c) && !has_letter {
+            true => titled.push_str(&letters::title(*c)),
             false => titled.push(*c),
         }
-        has_letter |= c.is_alphabetic();
+        has_letter |= letters::is_cased(*c);
     }
     titled
 }

@@ -1,4 +1,4 @@
-//! What keys, clicks and typed lines change.
+//! The changes made by keys, clicks and typed lines.
 
 use super::{App, Origin, Then, ZOOMS};
 use crate::command::top::keys::Action;
@@ -73,7 +73,7 @@ impl App {
             searches.clear();
         } else if self.waterfall {
             self.waterfall = false;
-        } else if self.past.is_some() && self.origin != Origin::Recording {
+        } else if (self.past.is_some() || self.question.is_some()) && self.origin != Origin::Recording {
             self.live();
         } else if self.focus.is_some() && self.has_list {
             self.focus_on(None);
@@ -102,8 +102,7 @@ impl App {
             return;
         }
         self.rate = rate;
-        self.of.rate = rate;
-        self.begin_live();
+        self.begin_at_other_rate();
     }
 
     fn set_zoom(&mut self, by: i8) {
@@ -116,7 +115,7 @@ impl App {
         if let Some(at) = self.past.as_ref().map(|past| past.at) {
             self.show_past(at, None);
         }
-        let step = self.keep(self.past.as_ref().and_then(|past| past.tape.as_ref())).step;
+        let step = self.keep(self.loaded()).step;
         self.say(format!("a column of a chart is {}", crate::show::quantities::of_span(step.as_secs_f64())));
     }
 
@@ -130,14 +129,23 @@ impl App {
         }
     }
 
-    /// A character of a line that is typed. `Err`: the text of a time, to be read by who knows the zone.
+    /// A character of a line that is typed. `Err`: the text of a time. The caller knows the time zone and reads it.
     pub fn typed(&mut self, c: char) {
         let Some(prompt) = &mut self.prompt else { return };
         prompt.put(c);
         self.search();
     }
 
-    /// The last character goes, or the line if there is none.
+    /// Puts a pasted text into the typed line, up to its first end of line. Its letters do not act as keys.
+    pub fn pasted(&mut self, text: &str) {
+        if self.prompt.is_none() {
+            return self.say("pasted text is left out: press / or t first");
+        }
+        let line = text.trim_start().lines().next().unwrap_or_default();
+        line.chars().filter(|c| !c.is_control()).for_each(|c| self.typed(c));
+    }
+
+    /// Removes the last character, or closes an empty line.
     pub fn erased(&mut self) {
         if self.prompt.as_mut().is_some_and(|prompt| !prompt.erase()) {
             self.prompt = None;

@@ -1,5 +1,5 @@
-//! What the hub remembers, as samples for a template of an alert that a node has judged. It is made when a template asks: few do, and a
-//! thousand nodes may fire at once.
+//! The hub's stored samples, for a template of an alert that a node has judged. The source is made only when a template asks: few
+//! do, and a thousand nodes may fire at once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use khz_model::{Nanos, Query};
 use khz_past::PastSource;
 use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
 
-/// The past, once somebody asks.
+/// The stored samples, made when somebody asks.
 pub(super) struct Asked {
     query: Arc<dyn Query>,
     job: Arc<str>,

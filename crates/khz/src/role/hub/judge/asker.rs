@@ -1,5 +1,5 @@
-//! The thread that evaluates: it runs the query and the templates of one rule at a time, which may take minutes. The thread that judges
-//! hands it a rule and looks after the rows of nodes meanwhile. It changes nothing, and decides nothing.
+//! The thread that evaluates. It runs the query and the templates of one rule at a time, which may take minutes. The thread that
+//! judges passes it a rule, and handles the rows of nodes meanwhile. It changes nothing, and decides nothing.
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{JoinHandle, Thread};
@@ -56,13 +56,13 @@ impl Asker {
         Ok(Asker { jobs: Some(jobs), done, thread: Some(thread) })
     }
 
-    /// Has a rule evaluated. There is one at a time.
+    /// Starts the evaluation of a rule. Only one runs at a time.
     pub fn begin(&self, job: Job) {
         let sent = self.jobs.as_ref().map(|jobs| jobs.send(job).is_ok());
         assert_eq!(sent, Some(true), "BUG: the thread that evaluates rules has ended");
     }
 
-    /// The rule that was evaluated; `None`: it still is.
+    /// The rule that was evaluated; `None`: it still runs.
     pub fn done(&self) -> Option<Done> {
         match self.done.try_recv() {
             Ok(done) => Some(done),

@@ -1,5 +1,5 @@
-//! Which nodes this hub judges, where several hubs judge the same rules: those that it has. It decides which nodes move from one hub to
-//! another, out of what it is told. It asks nobody, moves nothing, and gets the time as an argument.
+//! Which nodes this hub judges, where several hubs judge the same rules: those that it has. From the words of other hubs, it
+//! decides which nodes move from one hub to another. It asks nobody, moves nothing, and gets the time as an argument.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,41 +7,41 @@ use std::time::{Duration, Instant};
 
 use khz_model::NodeName;
 
-/// A hub that has not answered for longer is not there.
+/// A hub whose last answer is older than this counts as gone.
 const ALIVE: Duration = Duration::from_secs(10);
-/// Nodes of a hub that has not answered for longer, and that have not come here, are judged here as well as that is possible.
+/// If a hub has been silent for longer than this, its nodes that have not come here are judged here, as well as possible.
 const SILENT: Duration = Duration::from_secs(60);
-/// A node that has just gone from here may be on its way to another hub: for so long nobody judges it.
+/// For this long nobody judges a node that has just gone from here, since it may be on its way to another hub.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
-/// A hub that has a node says so within this time: it looks once a second, and then its word must come here.
+/// A hub that has a node announces it within this time: it looks once a second, and its word must then arrive here.
 pub(super) const WORD_LATE: Duration = Duration::from_secs(3);
 
-/// Two hubs that both have a node for so long settle that the one whose name comes first judges it: both are above one hub. A node that
-/// moves is seen by both for less.
+/// If two hubs both have a node for this long, both are above one hub. Then the hub whose name comes first judges the node. A node
+/// that moves appears at both hubs for a shorter time.
 const CONTESTED: Duration = Duration::from_secs(4);
-/// For so long after that the other hub no longer judges the node and does not leave it yet, so that the first hub hears what it has
-/// judged. Then it leaves the node.
+/// For this long afterwards, the other hub no longer judges the node but still claims it, so that the first hub hears its last
+/// results. Then it leaves the node.
 const YIELDING: Duration = Duration::from_secs(2);
 
-/// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
-/// node itself says something.
+/// For this long after a node has come from another hub, its rows may be missing. Its alerts keep the other hub's state unless the
+/// node itself reports a change.
 const SETTLING: Duration = Duration::from_secs(10);
 
-/// Whether a hub is there that was asked for its last answer at this time.
+/// Whether a hub counts as present. `answered`: when it was asked for its last answer.
 pub(super) fn is_alive(answered: Option<Instant>, now: Instant) -> bool {
     answered.is_some_and(|answered| now.saturating_duration_since(answered) < ALIVE)
 }
 
 /// What another hub says.
 pub(super) struct View<'a> {
-    /// The nodes that it judges.
+    /// The nodes that the other hub judges.
     pub nodes: &'a HashSet<Arc<str>>,
-    /// Those of them that are down, and when they went from there (ms since 1970); `None`: it does not say.
+    /// The nodes that are down, and when they left that hub (ms since 1970); `None`: that hub does not say.
     pub down: Option<&'a BTreeMap<String, i64>>,
-    /// Its name comes before that of this hub.
+    /// The name of the other hub comes before that of this hub.
     pub is_first: bool,
-    /// When it was asked for its last answer; `None`: it has not answered.
+    /// When the other hub was asked for its last answer; `None`: it has not answered.
     pub answered: Option<Instant>,
 }
 
@@ -55,13 +55,13 @@ struct Claim {
     is_first: bool,
 }
 
-/// How a node is at another hub.
+/// The state of a node at another hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     Up,
-    /// It went at this time (ms since 1970).
+    /// The node left that hub at this time (ms since 1970).
     Down(i64),
-    /// That hub is older than this question.
+    /// That hub runs an older khz, which does not say.
     Unknown,
 }
 
@@ -80,41 +80,41 @@ impl View<'_> {
 /// A node that this hub judges.
 struct Ours {
     is_up: bool,
-    /// Since when it is up, or when it went from here.
+    /// Since when the node is up, or when it left this hub.
     since: Instant,
-    /// When it went from here (ms since 1970); 0: before this process began.
+    /// When the node left this hub (ms since 1970); 0: before this process began.
     went: i64,
-    /// Since when another hub has it, too, while both are up.
+    /// Since when another hub also has the node, while both are up.
     contested: Option<Instant>,
-    /// It was never here: the hub that had it is silent.
+    /// The node was never here; this hub judges it because its own hub is silent.
     is_inherited: bool,
-    /// When it came from another hub.
+    /// When the node came from another hub.
     came: Option<Instant>,
-    /// The hub from which it comes, until that one says that it has left it: so long it may tell people of it.
+    /// The hub from which the node comes. Until that hub says that it has left the node, it may send messages about it.
     comes_from: Option<usize>,
 }
 
 /// What moves.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves {
-    /// This hub judges these nodes from now on. The number is that of the hub which has judged them before, if its word counts.
+    /// This hub judges these nodes from now on. The number is that of the previous hub, if its word counts.
     pub taken: Vec<(Arc<str>, Option<usize>)>,
-    /// This hub does not judge some nodes from now on, or not for now: rules here do not see them any more.
+    /// This hub stops judging some nodes, for good or for a while. Its rules do not see them any more.
     pub shrinks: bool,
     /// Another hub judges these from now on.
     pub left: BTreeSet<Arc<str>>,
-    /// Those of them that are up here, too.
+    /// The nodes in `left` that are also up here.
     pub shared: Vec<Arc<str>>,
-    /// These have come for good: the hub of this number, from which they came, has left them, as it says, or it is not there any more.
+    /// Nodes that have come for good: the hub of this number says that it has left them, or it is gone.
     pub arrived: Vec<(Arc<str>, usize)>,
 }
 
 /// Which nodes this hub judges.
 pub(super) struct Custody {
     ours: HashMap<Arc<str>, Ours>,
-    /// When the other hub, to which a node was left, said that it judges it. If the node comes back at once, that word counts.
+    /// When the hub to which a node was left said that it judges the node. If the node comes back at once, that word counts.
     left: HashMap<Arc<str>, Instant>,
-    /// Nodes that are here, too, and that the other hub judges since its name comes first.
+    /// Nodes that are also here, but that another hub judges, since its name comes first.
     yielded: HashSet<Arc<str>>,
     /// All nodes that this hub knows.
     known: HashSet<Arc<str>>,
@@ -123,7 +123,7 @@ pub(super) struct Custody {
 }
 
 impl Custody {
-    /// Before this process began, this hub judged these nodes.
+    /// Begins with the nodes that this hub judged before this process began.
     pub fn new(judged: &[String], now: Instant) -> Self {
         let ours = judged.iter().map(|name| (Arc::from(name.as_str()), Ours::gone(now, 0))).collect();
         let (left, yielded, known, away, settling) = Default::default();
@@ -136,7 +136,7 @@ impl Custody {
         nodes.iter().any(|(node, is_up_now)| !is_up_now && is_up(node))
     }
 
-    /// Takes a look: every node of this hub and whether it is up, and what other hubs say. `wall`: ms since 1970.
+    /// Compares every node of this hub, and whether it is up, with what other hubs say. `wall`: ms since 1970.
     pub fn look(&mut self, nodes: &[(NodeName, bool)], views: &[View<'_>], now: Instant, wall: i64) -> Moves {
         let (mut moves, mut away) = (Moves::default(), BTreeSet::new());
         let by_last = |name: &Arc<str>| {
@@ -149,12 +149,12 @@ impl Custody {
             let claim = by_last(&name);
             match (*is_up, self.ours.get_mut(&name)) {
                 (true, Some(ours)) => {
-                    // It was at another hub since it went from here, and came back before this one looked.
+                    // The node was at another hub after it left this one, and came back before this hub looked.
                     let from = claim.filter(|claim| !ours.is_up && claim.answered >= Some(ours.since));
                     let is_both = |claim: &Claim| claim.how == How::Up && is_alive(claim.answered, now);
                     let both = claim.filter(is_both);
                     let contested = both.map(|_| ours.contested.unwrap_or(now));
-                    // A hub that stands still has lost the node, and has not said so.
+                    // A hub that stood still has lost the node, and has not said so yet.
                     let said = both.filter(|both| both.is_first).and_then(|both| both.answered);
                     let is_for = |span| said.zip(contested).is_some_and(|(said, since)| said >= since + span);
                     if is_for(CONTESTED) {
@@ -180,7 +180,7 @@ impl Custody {
                         continue;
                     }
                     self.yielded.remove(&name);
-                    // What a hub said before the node was left to it is what this hub knows itself.
+                    // A hub's word from before this hub left the node to it holds nothing new for this hub.
                     let left = self.left.remove(&name);
                     let from = claim.filter(|claim| left.is_none_or(|left| claim.answered >= Some(left)));
                     let (came, comes_from) = (from.map(|_| now), from.map(|claim| claim.number));
@@ -193,7 +193,7 @@ impl Custody {
                         moves.shrinks = true;
                     }
                     let (since, went) = (ours.since, ours.went);
-                    // Of two hubs at which it is down, it is that of the one that had it last.
+                    // If the node is down at two hubs, the hub that had it last judges it.
                     let is_theirs = |claim: &Claim| match claim.how {
                         How::Up | How::Unknown => true,
                         How::Down(there) => there > went || there == went && claim.is_first,
@@ -241,7 +241,7 @@ impl Custody {
         moves
     }
 
-    /// The nodes that have come for good: the hub from which they came does not judge them any more. Each is returned once.
+    /// Returns the nodes that have come for good: their previous hub does not judge them any more. Each is returned once.
     fn arrive(&mut self, views: &[View<'_>], now: Instant) -> Vec<(Arc<str>, usize)> {
         let mut arrived = Vec::new();
         for (name, ours) in &mut self.ours {
@@ -249,7 +249,7 @@ impl Custody {
             let claims = views
                 .get(number)
                 .is_some_and(|view| is_alive(view.answered, now) && view.nodes.contains(name));
-            // Two hubs that both have a node settle that between them, and people hear of it meanwhile.
+            // Two hubs that both have a node decide between them who judges it. Meanwhile people hear of its alerts.
             let is_late = ours.came.is_none_or(|came| now.saturating_duration_since(came) >= ALIVE);
             if !claims || is_late {
                 ours.comes_from = None;
@@ -259,12 +259,12 @@ impl Custody {
         arrived
     }
 
-    /// The nodes that come from other hubs which have not said so far that they have left them, each with the number of the hub.
+    /// The nodes that come from other hubs, while these have not said that they left them. Each has the number of its hub.
     pub fn coming(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         self.ours.iter().filter_map(|(name, ours)| Some((name, ours.comes_from?)))
     }
 
-    /// Whether a node comes from another hub that may still tell people of it.
+    /// Whether a node comes from another hub that may still send messages about it.
     pub fn is_coming(&self, node: &str) -> bool {
         self.ours.get(node).is_some_and(|ours| ours.comes_from.is_some())
     }
@@ -279,9 +279,16 @@ impl Custody {
         nodes.any(|node| self.known.contains(node) && self.is_away(node))
     }
 
-    /// Whether a node has gone from here, and nobody has said so far that he judges it.
+    /// Whether a node has left this hub, and no hub has said yet that it judges the node.
     pub fn is_on_its_way(&self, node: &str) -> bool {
         self.is_away(node) && self.ours.contains_key(node)
+    }
+
+    /// The clock was set by this many ms.
+    pub fn clock_set(&mut self, by: i64) {
+        // 0 is no time.
+        let gone = self.ours.values_mut().filter(|ours| ours.went != 0);
+        gone.for_each(|ours| ours.went = ours.went.saturating_add(by));
     }
 
     /// The nodes that this hub does not judge.
@@ -294,7 +301,7 @@ impl Custody {
         &self.settling
     }
 
-    /// The nodes that this hub judges since they were here, by name.
+    /// The names of the nodes that this hub judges because they were here.
     pub fn names(&self) -> Vec<String> {
         let here = self.ours.iter().filter(|(_, ours)| !ours.is_inherited);
         let mut names: Vec<String> = here.map(|(name, _)| name.to_string()).collect();
@@ -302,7 +309,7 @@ impl Custody {
         names
     }
 
-    /// Those of these nodes that are down, and when they went (ms since 1970).
+    /// The nodes that were here and are down, and when they left (ms since 1970).
     pub fn down(&self) -> BTreeMap<String, i64> {
         let here = self.ours.iter().filter(|(_, ours)| !ours.is_inherited && !ours.is_up);
         here.map(|(name, ours)| (name.to_string(), ours.went)).collect()
@@ -313,7 +320,7 @@ impl Custody {
         self.known.contains(name) || self.away.contains(name) || self.ours.contains_key(name)
     }
 
-    /// Whether this hub acts on alerts of a node: on those that were here only, for another hub may be alive unseen.
+    /// Whether this hub acts on alerts of a node: only if the node was here. A hub that seems gone may still be alive.
     pub fn acts_on(&self, node: &str) -> bool {
         !self.is_away(node) && self.ours.get(node).is_none_or(|ours| !ours.is_inherited)
     }

@@ -1,5 +1,6 @@
-//! Alerts that are of no node, where several hubs evaluate the same rules: the hub where an alert fired first tells people and acts.
-//! Before a hub decides, it waits for what the others know of the same moment. It asks nobody, and gets the time as an argument.
+//! Alerts of no node, where several hubs evaluate the same rules. The hub where an alert fired first sends messages and acts.
+//! Before a hub decides, it waits until it knows the others' results for the same moment. It asks nobody, and gets the time as an
+//! argument.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,28 +10,28 @@ use khz_notify::{Alert, Labels, ToldLine};
 use khz_rules::SavedOwn;
 use khz_rules::limits::HUB_ALERTS_MAX;
 
-/// Another hub that evaluates a rule at the same time may be done with it so much later.
+/// Another hub that evaluates a rule at the same time may finish this much later.
 const LATER: Duration = Duration::from_secs(1);
 
-/// What another hub that is there has said of an alert.
+/// What another hub, which is present, says of an alert.
 #[derive(Clone, Debug)]
 pub(super) struct Said<'a> {
-    /// Its name, and its identity, which is another one after each start.
+    /// The name of that hub, and its identity, which changes with each start.
     pub hub: &'a str,
     pub identity: &'a str,
-    /// When it was asked for that.
+    /// When that hub was asked for this word.
     pub asked: Instant,
-    /// The alert is active there; with it, since when it fires by what that hub has judged itself (ms since 1970).
+    /// The alert is active there. The inner value: since when it fires according to that hub's own evaluations (ms since 1970).
     pub active: Option<Option<i64>>,
-    /// It was active there before that hub was started again, and has ended here since; how it is there now is not known.
+    /// The alert was active there before that hub was restarted, and has ended here since. Its current state there is unknown.
     pub is_outdated: bool,
-    /// It is over there, and when it ended (ms since 1970).
+    /// The alert is over there, and when it ended (ms since 1970).
     pub over: Option<i64>,
-    /// It is over only there, since its nodes have gone: that is no end of which that hub tells people.
+    /// The alert ended there only because its nodes went away. That hub sends no message about this end.
     pub went_on: bool,
-    /// What people know from that hub: that it fires.
+    /// That hub's messages to people which say that the alert fires.
     pub told: Vec<&'a ToldLine>,
-    /// That hub tells people of it and acts on it. `None`: an older khz does not say.
+    /// That hub owns the alert: it sends messages and acts. `None`: an older khz does not say.
     pub owns: Option<bool>,
 }
 
@@ -39,17 +40,17 @@ impl Said<'_> {
         !self.told.is_empty()
     }
 
-    /// It is that hub's now: people know of it from there, or will.
+    /// That hub owns the alert now: people have heard of it from there, or will.
     fn has_taken(&self) -> bool {
         self.has_told() || self.owns == Some(true)
     }
 
-    /// It is active there, and was so before this time: since before that hub was started, perhaps.
+    /// The alert is active there since before this time, or perhaps since before that hub was started.
     pub fn was_there(&self, at: i64) -> bool {
         self.active.is_some_and(|fired| fired.is_none_or(|fired| fired <= at))
     }
 
-    /// It is over there, and that hub tells people so, or nobody.
+    /// The alert is over there, and no hub but that one sends a message about it.
     fn is_ending(&self) -> bool {
         self.owns == Some(false) && self.active.is_none() && !self.is_outdated
     }
@@ -58,20 +59,20 @@ impl Said<'_> {
 /// Whose a firing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// This hub's: it tells people and acts.
+    /// This hub owns it: it sends messages and acts.
     Ours,
     /// Another hub's.
     Other,
-    /// Another hub's, which has not taken it so far: what people know of it from this hub stays until then.
+    /// Another hub owns the alert, but has not taken it yet. Until then, this hub's record of messages stays.
     GoesOver,
-    /// Another hub has told people of its end.
+    /// Another hub has sent the message about the end.
     Done,
     /// Nobody knows so far.
     Unknown,
 }
 
 impl Whose {
-    /// It is another hub's. `has_taken`: that hub says so, too.
+    /// Another hub owns it. `has_taken`: that hub says so, too.
     fn of_other(was_ours: bool, has_taken: bool) -> Self {
         if was_ours && !has_taken { Whose::GoesOver } else { Whose::Other }
     }
@@ -80,26 +81,26 @@ impl Whose {
 /// A firing, as this hub knows it.
 #[derive(Debug)]
 struct Firing {
-    /// Since when it fires here. A hub may learn that it fires for longer elsewhere; it is the same firing then.
+    /// Since when it fires here. If another hub has seen it fire for longer, it is still the same firing.
     here_at: Option<i64>,
     seen: Instant,
-    /// Whether this hub tells people of it; `None`: that was not decided so far.
+    /// Whether this hub owns the firing; `None`: this was not decided so far.
     is_ours: Option<bool>,
-    /// The hub whose it was last, as far as that is known.
+    /// The hub that owned the firing last, as far as known.
     elsewhere: Option<Elsewhere>,
 }
 
-/// The hub whose a firing is, as it says.
+/// The hub that owns a firing, by its own word.
 #[derive(Debug)]
 struct Elsewhere {
     identity: String,
-    /// What people know from there.
+    /// The messages that people got from that hub.
     told: Vec<ToldLine>,
 }
 
 impl Firing {
-    /// Notes whose it is elsewhere. A hub that was started again, and does not know it any more, has not told people of its end: it may
-    /// have left that to this one. Nor has one whose nodes have gone.
+    /// Notes which other hub owns the firing. A restarted hub that does not know the firing any more has sent no message about its
+    /// end: it may leave that to this hub. The same holds for a hub whose nodes have gone.
     fn listen(&mut self, said: &[Said<'_>]) {
         if self.is_ours == Some(true) {
             return;
@@ -118,34 +119,34 @@ impl Firing {
     }
 }
 
-/// The firings of this hub, by the numbers of their labels.
+/// The firings of this hub, by the hashes of their labels.
 #[derive(Debug, Default)]
 pub(super) struct Firings {
     all: HashMap<u64, Firing>,
-    /// Those that are over. This process may not have seen them fire.
+    /// Firings that are over. This process may not have seen them fire.
     ends: HashMap<u64, Ending>,
-    /// Those that are this hub's, by their numbers: those of before it was started, too, until it has evaluated them.
+    /// The firings that this hub owns, by their hashes. Those from before a restart stay until this hub has evaluated them.
     own: HashMap<u64, SavedOwn>,
-    /// How often these were others.
+    /// Grows with each change of `own`.
     revision: u64,
 }
 
-/// The end of a firing. It is kept when it was decided whose it is, since the judge mentions it for a quarter of an hour: what was asked
-/// for at the first time need not be asked for again.
+/// The end of a firing. It is kept once an owner was decided. The judge lists it for a quarter of an hour, so later passes need not
+/// ask the other hubs again.
 #[derive(Debug)]
 struct Ending {
     /// When it ended (ms since 1970).
     ended: Option<i64>,
     seen: Instant,
-    /// Another hub is about to tell people of it.
+    /// Another hub is about to send the message about the end.
     yields: bool,
-    /// What people know of it from another hub, if this process has not seen it fire.
+    /// Another hub's messages about the alert, if this process has not seen it fire.
     elsewhere: Option<Elsewhere>,
 }
 
 impl Ending {
-    /// Notes what people know from other hubs. One that was started again forgets what has ended here, also if it was its own, and
-    /// leaves it to this hub to tell people; one that has told them of the end says that it is over.
+    /// Notes the messages of other hubs. A restarted hub forgets an alert that has ended here, even its own, and leaves the message
+    /// to this hub. A hub that has sent the message says that the alert is over.
     fn listen(&mut self, said: &[Said<'_>]) {
         for one in said {
             if one.has_told() && !one.is_ending() && (one.is_outdated || one.owns != Some(true)) {
@@ -161,18 +162,18 @@ impl Ending {
 }
 
 impl Firings {
-    /// Before this process began, or stood still, these were this hub's.
+    /// Begins with the firings that this hub owned before this process began, or before it stood still.
     pub fn restore(own: &[SavedOwn]) -> Self {
         let own = own.iter().take(HUB_ALERTS_MAX).map(|one| (number(&one.labels), one.clone())).collect();
         Firings { own, ..Firings::default() }
     }
 
-    /// Whose a firing alert is, by what other hubs that are there say: of the one that has taken it, else of the one at which it fired
-    /// first. `own`: the name of this hub.
+    /// Decides who owns a firing alert: the hub that has taken it, else the hub where it fired first. `said`: the words of the hubs
+    /// that are present. `own`: the name of this hub.
     pub fn whose(&mut self, alert: &Alert, own: &str, said: &[Said<'_>], now: Instant) -> Whose {
         let key = number(&alert.labels);
         if self.all.len() >= HUB_ALERTS_MAX && !self.all.contains_key(&key) {
-            // Most are over. The others are decided again, which tells nobody twice.
+            // Most are over. The others are decided again, which causes no second message.
             self.all.clear();
         }
         self.ends.remove(&key);
@@ -186,7 +187,7 @@ impl Firings {
         }
         let Some(firing) = self.all.get_mut(&key) else { return Whose::Unknown };
         firing.listen(said);
-        // Both hubs compare the same two numbers, which never change: what one has learned of the other does not count.
+        // Both hubs compare the same two numbers, which never change. Times learned from another hub do not count.
         let first = |here_at: Option<i64>, hub| (here_at.unwrap_or(i64::MAX), hub);
         let (own, is_ours) = (first(here_at, own), firing.is_ours == Some(true));
         let was_ours = firing.is_ours.unwrap_or(!said.iter().any(Said::has_told));
@@ -194,16 +195,16 @@ impl Firings {
         for one in said {
             let is_first = one.active.is_some_and(|fired| first(fired, one.hub) < own);
             match (one.active, one.owns) {
-                // Two that have both taken it did not hear of each other then.
+                // If both hubs have taken the firing, they did not hear of each other at that time.
                 (Some(_), Some(true)) if is_first || !is_ours => {
                     return Whose::of_other(was_ours, true);
                 }
                 (Some(_), None) if is_first => return Whose::of_other(was_ours, one.has_told()),
-                // It was started again, and has not evaluated since.
+                // The other hub was restarted, and has not evaluated since.
                 (Some(_), Some(false)) if is_first && !is_ours && one.has_told() => return Whose::Other,
-                // It is about to take it; or it never will, since it is over there before.
+                // The other hub is about to take the firing; or it never will, since the alert is over there before.
                 (Some(_), Some(false)) if is_first && !is_ours => whose = Whose::Unknown,
-                // The other one may have been first, and has not said it yet.
+                // The other hub may have been first, and has not said so yet.
                 _ if one.asked <= firing.seen + LATER => whose = Whose::Unknown,
                 _ => {}
             }
@@ -211,9 +212,9 @@ impl Firings {
         whose
     }
 
-    /// Whose it is to tell people that an alert is over: of the hub at which it goes on, else of the one that has told them of it, and
-    /// of two that have, of the one at which it ended later: it went over to that one. If both ends are of one time, of the one whose
-    /// name comes first. `own`: the name of this hub.
+    /// Decides who sends the message about an end: the hub where the alert goes on, else the hub that has told people of the alert.
+    /// If two hubs have told people, the one with the later end sends it, since the alert went over to that hub. If both ends have
+    /// the same time, the hub whose name comes first sends it. `own`: the name of this hub.
     pub fn whose_end(&mut self, alert: &Alert, own: &str, said: &[Said<'_>], now: Instant) -> Whose {
         let key = number(&alert.labels);
         let known = self.all.get_mut(&key);
@@ -248,13 +249,13 @@ impl Firings {
             if one.active.is_some() && is_of_now {
                 return Whose::of_other(was_ours, one.has_taken());
             } else if one.is_outdated && one.owns == Some(true) && !(is_known && was_ours) {
-                // It is that hub's, which was started again. It tells people when it has evaluated, or forgets it.
+                // A restarted hub owns the firing. That hub sends the message after its evaluation, or forgets the firing.
                 whose = Whose::Unknown;
             } else if one.active.is_some() || !is_of_now {
-                // It may be over there, too, or begin there at this moment, or was taken over there, and that hub has not said it yet.
+                // The alert may have ended, begun or moved there at this moment, and that hub has not said so yet.
                 whose = Whose::Unknown;
             } else if over.is_some() && one.has_told() && (!was_ours || is_later) {
-                // It is about to tell them of the end. If it dies, this hub does.
+                // The other hub is about to send the message about the end. If it dies, this hub sends it.
                 ending.yields = true;
                 whose = Whose::Unknown;
             } else if over.is_some() && !one.has_told() && (!was_ours || ending.yields) {
@@ -264,9 +265,8 @@ impl Firings {
         whose
     }
 
-    /// This hub tells people of a firing from now on. If it was another hub's before, returns what people were told by that one. What
-    /// they were told of an earlier firing, one that has ended here, does not count.
-    /// `wall`: ms since 1970.
+    /// This hub owns a firing from now on. If another hub owned it before, returns that hub's messages to people. Messages about an
+    /// earlier firing, which has ended here, do not count. `wall`: ms since 1970.
     pub fn take(&mut self, alert: &Alert, wall: i64) -> Option<Vec<ToldLine>> {
         let key = number(&alert.labels);
         let Some(firing) = self.all.get_mut(&key) else {
@@ -284,7 +284,7 @@ impl Firings {
         Some(known.map(|line| ToldLine { starts_at: alert.starts_at, ..line }).collect())
     }
 
-    /// Another hub tells people of a firing from now on.
+    /// Another hub owns a firing from now on.
     pub fn leave(&mut self, alert: &Alert) {
         if let Some(firing) = self.all.get_mut(&number(&alert.labels)) {
             firing.is_ours = Some(false);
@@ -296,7 +296,7 @@ impl Firings {
         self.revision += u64::from(self.own.remove(&number(labels)).is_some());
     }
 
-    /// Another hub has taken these over: what was known of them does not count.
+    /// Another hub has taken over these firings: this hub forgets what it knew.
     pub fn forget<'a>(&mut self, all: impl Iterator<Item = &'a Labels>) {
         for labels in all {
             self.all.remove(&number(labels));
@@ -304,29 +304,44 @@ impl Firings {
         }
     }
 
-    /// An alert is over, and it was decided whose that is.
+    /// An alert is over, and its owner is decided.
     pub fn end(&mut self, alert: &Alert) {
         self.all.remove(&number(&alert.labels));
         self.disown(&alert.labels);
     }
 
-    /// Those that are this hub's.
+    /// The clock by which rules are judged was set by this many ms. Firing alerts keep their times.
+    pub fn clock_set(&mut self, by: i64) {
+        self.own.values_mut().for_each(|own| own.since = own.since.saturating_add(by));
+        self.revision += 1;
+    }
+
+    /// The firings that this hub owns.
     pub fn own(&self) -> impl Iterator<Item = &SavedOwn> {
         self.own.values()
     }
 
-    /// Since when this hub tells people of the firing with these labels (ms since 1970); `None`: it does not.
+    /// Since when this hub owns the firing with these labels (ms since 1970); `None`: it does not.
     pub fn own_since(&self, labels: &Labels) -> Option<i64> {
         self.own.get(&number(labels)).map(|own| own.since)
     }
 
-    /// It is another number when [`Firings::own`] says something else.
+    /// When this process first saw that an alert of no node fires, or that it is over.
+    pub fn seen(&self, alert: &Alert) -> Option<Instant> {
+        let key = number(&alert.labels);
+        match alert.is_firing() {
+            true => self.all.get(&key).map(|firing| firing.seen),
+            false => self.ends.get(&key).map(|ending| ending.seen),
+        }
+    }
+
+    /// This number changes when the result of [`Firings::own`] changes.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 }
 
-/// A number for labels, as Alertmanager makes it.
+/// Alertmanager's hash of these labels.
 fn number(labels: &Labels) -> u64 {
     khz_notify::fingerprint(labels)
 }

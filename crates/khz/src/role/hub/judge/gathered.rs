@@ -1,4 +1,4 @@
-//! The names of what nodes gather, as rules use them. Which nodes gather what is not known here.
+//! The names of all numbers that nodes can gather, as rules use them. Which node gathers which number is not known here.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,8 @@ impl Gathered {
         Gathered(names.collect())
     }
 
-    /// Whether nodes may have numbers of this name. They publish those that begin with `job.`, and with `khz_job_` at Prometheus.
+    /// Whether nodes may have numbers of this name. Nodes publish names that begin with `job.`, or with `khz_job_` in the
+    /// Prometheus form.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(name) || PUBLISHED.iter().any(|begin| name.starts_with(begin))
     }

@@ -1,5 +1,4 @@
-//! The groups of rules of a hub: what is known of each, and what is shown of it. It sleeps for nobody, and does not
-//! know where results go.
+//! The groups of rules of a hub: the state of each, and what users see of it. It never waits, and does not know where results go.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -24,13 +23,13 @@ use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
 use super::without_rule::WithoutRule;
 
-/// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
+/// How long a hub waits after a restart before it judges (ms). Its nodes reconnect meanwhile.
 pub(super) const SETTLING: i64 = 10_000;
 
-/// How long after a node's row its samples are at the hub, too (ms).
+/// How long after a node's row its samples reach the hub (ms).
 const SAMPLES_LATE: i64 = 2_000;
 
-/// A rule that nodes cannot judge, as a series of a node shows.
+/// A rule that nodes cannot judge, as the series of one node shows.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub id: RuleId,
@@ -42,16 +41,16 @@ pub(super) struct Unfit {
 pub(super) struct Groups {
     settings: Arc<Settings>,
     pub all: Vec<Judged>,
-    /// When those are due that wait.
+    /// When the waiting groups are due.
     pub schedule: Schedule,
-    /// The groups with a pass that runs, by their numbers.
+    /// The numbers of the groups whose pass is running.
     pub running: Vec<usize>,
-    /// The firing and the pending alerts of all groups, and what all alerts take.
+    /// The firing and the pending alerts of all groups, and the room that all alerts take.
     counts: (u64, u64),
     size: Room,
-    /// An alert has changed since somebody asked.
+    /// An alert has changed since the last call of `has_changed`.
     pub has_changed: bool,
-    /// Alerts of rules that are not there any more.
+    /// Alerts whose rule was removed.
     pub without_rule: WithoutRule,
     /// Alerts that several rules give.
     pub same_labels: SameLabels,
@@ -63,25 +62,25 @@ pub(super) struct Judged {
     pub due: i64,
     /// It is not evaluated before this time.
     not_before: i64,
-    /// When it is to be evaluated again, at the latest, after its pass that runs.
+    /// The latest time of the next evaluation after the running pass.
     pub wanted: Option<i64>,
     /// Its pass that runs.
     pub turn: Option<Turn>,
-    /// Time that its rules have used, for the order of turns.
+    /// The time that its rules have used. The order of turns depends on it.
     pub used: Duration,
     /// It takes too long.
     pub late: Complaint,
     /// It cannot be recorded.
     unrecorded: Complaint,
-    /// What a node says of it cannot be taken.
+    /// A node's word about this group is unusable.
     unmade: Complaint,
-    /// Its firing and its pending alerts, and what all of its alerts take.
+    /// Its firing and its pending alerts, and the room that all its alerts take.
     counts: (u64, u64),
     size: Room,
     standing: Arc<GroupStanding>,
-    /// What is shown of it is older than its alerts.
+    /// The published standing is older than the alerts.
     pub is_stale: bool,
-    /// The errors of its rules in the last evaluation, which are logged.
+    /// The rule errors of the last evaluation, which are already logged.
     errors: Vec<Option<String>>,
 }
 
@@ -108,7 +107,8 @@ impl Judged {
         judged
     }
 
-    /// The rules that no node can judge, as one of them shows. What fails there only is logged, once a minute at most.
+    /// The rules that no node can judge, according to this node. A rule that fails only on this node is logged, at most once a
+    /// minute.
     fn unfit(&mut self, (number, node): (usize, &str), all: Vec<Unmade>) -> Vec<Unfit> {
         let (of_rule, others): (Vec<Unmade>, Vec<Unmade>) = all.into_iter().partition(|one| one.is_of_rule);
         if let Some(Unmade { rule, error, .. }) = others.first()
@@ -125,7 +125,7 @@ impl Judged {
         of_rule.into_iter().map(unfit).collect()
     }
 
-    /// From now on this is what is shown of it.
+    /// Replaces the published standing.
     fn put(&mut self, standing: GroupStanding) {
         let alerts = || standing.rules.iter().flat_map(|rule| &rule.alerts);
         let of = |state| alerts().filter(|alert| alert.state == state).count() as u64;
@@ -160,7 +160,7 @@ impl Groups {
             Some(saved) => Evaluator::restore(group.clone(), settings.clone(), saved, now),
             None => Evaluator::new(group.clone(), settings.clone()),
         };
-        // Alerts that fire must not be resolved because their nodes are not back yet.
+        // Do not resolve firing alerts only because their nodes are not back yet.
         let first = if settles { now.saturating_add(SETTLING) } else { now };
         let all = set.groups().map(|group| Judged::new(evaluator(group), first)).collect();
         let (running, counts, size) = Default::default();
@@ -177,8 +177,7 @@ impl Groups {
         groups
     }
 
-    /// Alerts of groups that are not there any more go on where a new group has a rule of the same name and labels: somebody has given
-    /// the group or its file another name.
+    /// Moves alerts of removed groups to a new group with a rule of the same name and labels: a user renamed the group or its file.
     fn move_alerts<'a>(
         &mut self,
         left: impl Iterator<Item = &'a SavedGroup>,
@@ -205,7 +204,7 @@ impl Groups {
         }
     }
 
-    /// Counts everything again: there are other groups.
+    /// Counts everything again after the groups have changed.
     fn sum(&mut self, now: i64) {
         self.running.clear();
         let rules = SameLabels::of(self.all.iter().map(|judged| judged.evaluator.group()));
@@ -221,7 +220,7 @@ impl Groups {
         }
     }
 
-    /// Changes a group; the sums of all stay right.
+    /// Changes a group, and keeps the sums of all groups right.
     pub fn with<R>(&mut self, number: usize, change: impl FnOnce(&mut Judged) -> R) -> Option<R> {
         let judged = self.all.get_mut(number)?;
         let (counts, size) = (judged.counts, judged.size);
@@ -235,7 +234,7 @@ impl Groups {
         Some(changed)
     }
 
-    /// Alerts of a group are forgotten, since a rule gave too many: they are over.
+    /// A rule gave too many alerts, so the group forgot some. They are over.
     pub(super) fn part_with_forgotten(&mut self, number: usize) {
         if self.all.get(number).is_some_and(|judged| judged.evaluator.has_gone()) {
             self.has_changed = true;
@@ -243,7 +242,7 @@ impl Groups {
         }
     }
 
-    /// Alerts lose their rules: these, and those that groups have left over.
+    /// Alerts have lost their rules: these, and those that groups have left over.
     fn part(&mut self, mut gone: Vec<GoneAlert>) {
         gone.extend(self.all.iter_mut().flat_map(|judged| judged.evaluator.take_gone()));
         self.same_labels.forget(gone.iter().map(|one| &one.alert.labels));
@@ -251,7 +250,7 @@ impl Groups {
         self.without_rule.add(gone, firing);
     }
 
-    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now, and so do alerts.
+    /// Replaces the set of groups. The state of rules that stay goes on. The series and alerts of removed groups end now.
     pub fn change(&mut self, set: &RuleSet, recorded: &RecordedSeries, now: i64) {
         let key = |group: &Group| (group.file.clone(), group.name.clone());
         let mut old: HashMap<(Arc<str>, Arc<str>), Judged> =
@@ -281,19 +280,19 @@ impl Groups {
         self.part(gone);
     }
 
-    /// A pass has ended: what is shown of its group is new.
+    /// A pass has ended: renews the published standing of its group.
     pub fn ended(&mut self, passed: &Passed, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) {
         let share = |rule| share(RuleId { group: passed.number, rule });
         self.with(passed.number, |judged| {
             judged.put(GroupStanding::of(&judged.evaluator, Some(&passed.pass), &share));
         });
-        // Since when this hub has seen it fire is for other hubs, too.
+        // Other hubs need to know since when this hub has seen the alert fire.
         let is_new = |alert: &Alert| alert.fired_here_at == Some(passed.pass.time);
         let alerts = &passed.pass.alerts;
         self.has_changed |= alerts.iter().any(|one| one.change.is_some() || is_new(&one.alert));
     }
 
-    /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed, or `None` if none
+    /// Applies a node's word on rules of a group at a time (ms since 1970). Returns the alerts that have changed, or `None` if none
     /// has, and the rules that no node can judge.
     pub fn take(
         &mut self,
@@ -321,7 +320,7 @@ impl Groups {
         (Some(Passed { number, name: name_of(&group), group, pass, is_whole: false }), unfit)
     }
 
-    /// A group is evaluated as soon as the samples are there of which a node has just spoken, and not only when it is due.
+    /// A node has just announced samples. The group is evaluated as soon as they are here, even if it is not due.
     pub fn evaluate_soon(&mut self, number: usize, now: i64) {
         let is_running = self.running.contains(&number);
         let Some(judged) = self.all.get_mut(number) else { return };
@@ -335,8 +334,8 @@ impl Groups {
         judged.due = due;
     }
 
-    /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved. With `only_active`, those that were
-    /// resolved before stay: the other hub may not have heard of that.
+    /// Another hub judges these nodes from now on. Their alerts are forgotten, and not resolved. With `only_active`, alerts that
+    /// were resolved before stay, since the other hub may not know of their end.
     pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>, only_active: bool) {
         self.same_labels.forget_nodes(nodes);
         for number in 0..self.all.len() {
@@ -349,7 +348,7 @@ impl Groups {
         }
     }
 
-    /// Goes on with those alerts of another hub that are wanted. Returns them.
+    /// Takes over the wanted alerts of another hub, which then go on here. Returns them.
     pub fn adopt(
         &mut self,
         word: &PeerWord,
@@ -362,7 +361,7 @@ impl Groups {
         })
     }
 
-    /// Ends those alerts that have come from another hub and have ended there since. Returns them.
+    /// Ends the wanted alerts that came from another hub and have ended there since. Returns them.
     pub fn end_with(
         &mut self,
         word: &PeerWord,
@@ -406,7 +405,7 @@ impl Groups {
         all
     }
 
-    /// What another hub said of alerts goes on here, and these have no rule here: they are over.
+    /// Takes over the end of alerts of another hub that have no rule here.
     pub fn end_without_rule(&mut self, word: &PeerWord, now: i64, is_wanted: &dyn Fn(&Labels) -> bool) {
         let groups = self.all.iter().map(|judged| judged.evaluator.group());
         let mut gone = word.without_rule(groups, now);
@@ -415,9 +414,9 @@ impl Groups {
         self.part(gone);
     }
 
-    /// Forgets alerts from before this hub was started, of those that are wanted: all if another hub has taken them over since, else
-    /// those that have ended there since. `own_since`: since when one is this hub's: an earlier end there is not its own. Returns
-    /// their labels.
+    /// Forgets wanted alerts from before this hub was started: all if another hub has taken them over since, else those that have
+    /// ended there since. `own_since`: since when this hub owns an alert. An earlier end at the other hub is not the end of this
+    /// firing. Returns their labels.
     pub fn forget(
         &mut self,
         word: &PeerWord,
@@ -452,7 +451,7 @@ impl Groups {
         all
     }
 
-    /// Alerts that were resolved here at these times went on at another hub, or did not.
+    /// Notes whether alerts that were resolved here at these times went on at another hub.
     pub fn went_on(&mut self, all: &[(Labels, i64, bool)]) {
         for (labels, resolved_at, went_on) in all {
             let labels = LabelSet::new(labels.clone());
@@ -473,7 +472,7 @@ impl Groups {
         alerts.filter_map(|alert| Some((texts(&alert.labels), alert.last_end()?))).collect()
     }
 
-    /// The alerts of these nodes that fire, and those that are resolved, as people get them.
+    /// The firing and the resolved alerts of these nodes, in the form of messages to people.
     pub fn alerts_of(&mut self, nodes: &BTreeSet<Arc<str>>) -> Vec<khz_notify::Alert> {
         self.alerts_for_people(
             |_| true,
@@ -481,7 +480,7 @@ impl Groups {
         )
     }
 
-    /// Alerts of no node that ended before this hub was started: people may not have heard so.
+    /// Alerts of no node that ended before this hub was started. People may not know of the end.
     pub fn restored_ends(&mut self) -> Vec<khz_notify::Alert> {
         self.alerts_for_people(
             |judged| judged.evaluator.is_restored(),
@@ -493,7 +492,7 @@ impl Groups {
         )
     }
 
-    /// Alerts of some groups, as people get them.
+    /// Alerts of some groups, in the form of messages to people.
     fn alerts_for_people(
         &mut self,
         is_of_group: impl Fn(&Judged) -> bool,
@@ -509,10 +508,10 @@ impl Groups {
         all.iter().map(|(alert, expr)| self.one_alert(alert, expr)).collect()
     }
 
-    /// Nothing is judged for a while: the rows of nodes are on their way. What was due meanwhile is skipped.
+    /// Judges nothing for a while: the rows of nodes are on their way. Skips evaluations that were due meanwhile.
     pub fn settle(&mut self, now: i64, numbers: &Numbers) {
         let first = now.saturating_add(SETTLING);
-        // Others must not take what was the case before for what is the case now.
+        // Other hubs must not take the old state for the current one.
         self.has_changed = true;
         for (number, judged) in self.all.iter_mut().enumerate() {
             judged.evaluator.stood_still();
@@ -531,11 +530,28 @@ impl Groups {
         }
     }
 
-    /// This hub stood still, and another one may have taken over: what is known here is from before, as after a restart.
-    pub fn begin_again(&mut self, now: i64) {
+    /// The clock by which rules are judged was set by this many ms. Alerts go on, and no group is judged before nodes have sent
+    /// rows of the new time. No pass may run.
+    pub fn clock_set(&mut self, by: i64, now: i64) {
+        self.has_changed = true;
+        for judged in &mut self.all {
+            judged.evaluator.clock_set(by);
+            judged.not_before = now.saturating_add(SETTLING);
+            judged.due = judged.evaluator.next(judged.not_before);
+            judged.wanted = None;
+            judged.is_stale = true;
+        }
+        let due = self.all.iter().enumerate().map(|(number, judged)| (judged.due, number));
+        self.schedule = Schedule::new(due, now);
+    }
+
+    /// This hub stood still, and another one may have taken over. The state here is old, as after a restart. `is_pause`: time has
+    /// passed meanwhile. Otherwise only the clock was set, and waiting alerts go on waiting.
+    pub fn begin_again(&mut self, now: i64, is_pause: bool) {
         let first = now.saturating_add(SETTLING);
         for judged in &mut self.all {
-            if let Some(saved) = judged.evaluator.save() {
+            judged.evaluator.stood_still();
+            if let Some(saved) = judged.evaluator.save().filter(|_| is_pause) {
                 let group = judged.evaluator.group().clone();
                 judged.evaluator = Evaluator::restore(group, self.settings.clone(), &saved, now);
             }
@@ -568,7 +584,7 @@ impl Groups {
         self.all.iter().map(|judged| (judged.evaluator.group(), judged.evaluator.interval()))
     }
 
-    /// Puts everything up on the board.
+    /// Publishes all groups on the board.
     pub fn show(&mut self, board: &Board, refused: String) {
         for number in 0..self.all.len() {
             self.with(number, Judged::renew);
@@ -577,7 +593,7 @@ impl Groups {
         board.put(Standing { groups, refused });
     }
 
-    /// Puts one group up on the board.
+    /// Publishes one group on the board.
     pub fn show_one(&mut self, number: usize, board: &Board) {
         self.with(number, Judged::renew);
         if let Some(judged) = self.all.get(number) {
@@ -615,7 +631,7 @@ impl Groups {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// What is to be kept over a restart.
+    /// The state that must survive a restart.
     pub fn saved(&self) -> Saved {
         let mut saved = Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect());
         saved.gone = self.without_rule.save();
@@ -630,12 +646,12 @@ impl Groups {
         numbers.texts.store(self.size.texts as u64, Ordering::Relaxed);
     }
 
-    /// What people are to be told now of alerts that have no rule any more.
+    /// The due messages about alerts that have no rule any more.
     pub fn without_rule_due(&mut self, now: i64) -> Vec<khz_notify::Alert> {
         self.without_rule.due(now, &self.settings.external_url)
     }
 
-    /// Where people find this hub.
+    /// The address of this hub for people.
     pub fn external_url(&self) -> &str {
         &self.settings.external_url
     }

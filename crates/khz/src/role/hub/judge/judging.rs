@@ -1,4 +1,5 @@
-//! A channel of rules: the nodes that execute it, and who judges on which node, node or hub. It follows no rows and evaluates nothing.
+//! A channel of rules: the nodes that execute it, and whether the node or the hub judges for each. It follows no rows and evaluates
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,21 +14,22 @@ use super::clock::Now;
 use super::groups::Groups;
 use super::node_time::NodeTime;
 
-/// A node that is silent on a channel for longer does not judge: it says something every minute.
+/// A node that is silent on a channel for longer does not judge: a judging node says something every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
 
-/// A node that has just come, or a channel that is new, is left alone for as long: each node opens some channels a second, and thousands
-/// of nodes must get all rules first. A node that cannot judge says so at once; only an older one says nothing.
+/// For this long the hub does not replace a node that has just come, or any node on a new channel. Each node opens only some
+/// channels a second, and thousands of nodes must get all rules first. A node that cannot judge says so at once. Only an older node
+/// says nothing.
 const SETTLING: Duration = Duration::from_secs(75);
 
-/// A node that has just gone is left alone for as long: its rules have no samples any more, and its alerts should not end when it comes
-/// back at once. Thousands of nodes that connect together often need two tries.
+/// For this long the hub does not judge for a node that has just gone. Its rules have no samples, and its alerts should not end if
+/// it comes back at once. Thousands of nodes that connect together often need two tries.
 const GONE_SETTLING: Duration = Duration::from_secs(10);
 
 /// When a node was up.
 pub(super) struct Seen {
     pub last: Instant,
-    /// Since when it is up or down; `None`: it has not been up under this hub's eyes.
+    /// Since when the node is up or down; `None`: this hub has not seen it up.
     since: Option<Instant>,
     is_up: bool,
 }
@@ -45,13 +47,13 @@ impl Seen {
         has_changed
     }
 
-    /// Until when it has only just gone; `None`: it is up, or was never seen up.
+    /// Until when the node counts as just gone; `None`: it is up, or was never seen up.
     pub fn gone_until(&self) -> Option<Instant> {
         self.since.filter(|_| !self.is_up).map(|since| since + GONE_SETTLING)
     }
 }
 
-/// What a node has said of rules of one group.
+/// What a node said about the rules of one group.
 pub(super) struct Said {
     pub group: usize,
     pub node: NodeName,
@@ -65,9 +67,9 @@ pub(super) struct Judging {
     since: Instant,
     nodes: HashMap<NodeName, NodeState>,
     share: Arc<Share>,
-    /// When the first node that is still settling counts as one that does not judge.
+    /// When the first settling node counts as one that does not judge.
     settles: Option<Instant>,
-    /// The share is not that of these nodes any more.
+    /// The share is older than the state of the nodes.
     is_stale: bool,
 }
 
@@ -76,12 +78,13 @@ struct NodeState {
     rules: NodeRules,
     /// Its word counts.
     is_judging: bool,
-    /// It has said something, if only that it does not judge.
+    /// The node has answered, even if only that it does not judge.
     has_answered: bool,
-    /// It judges without some of its series, so its word does not count: a rule of the channel cannot be bound to all of them.
+    /// The node judges without some of its series, since a rule of the channel cannot be bound to all of them. So its word does not
+    /// count.
     leaves_out: bool,
     heard: Instant,
-    /// When its rows were gathered, whatever its wall clock says.
+    /// The time at which its rows were gathered, independent of its wall clock.
     time: NodeTime,
 }
 
@@ -91,13 +94,13 @@ impl Judging {
         Judging { channel, since, nodes, share, settles: None, is_stale: true }
     }
 
-    /// The rules of the channel have other numbers now. Alerts may be those of another rule of the same name.
+    /// The rules of the channel have other numbers now. Known alerts may belong to another rule of the same name.
     pub fn renumber(&mut self, channel: RuleChannel) {
         self.channel = channel;
         self.nodes.values_mut().for_each(|state| state.rules = NodeRules::default());
     }
 
-    /// What is left for the hub.
+    /// The part that is left to the hub.
     pub fn share(&self) -> Arc<Share> {
         self.share.clone()
     }
@@ -112,7 +115,7 @@ impl Judging {
         self.is_stale = true;
     }
 
-    /// Leaves nodes that are down or silent. `nodes`: all there are, and whether each is up.
+    /// Stops relying on nodes that are down or silent. `nodes`: all nodes, and whether each is up.
     pub fn tend(&mut self, nodes: &HashMap<NodeName, bool>, now: Instant) {
         self.is_stale |= self.settles.is_some_and(|settles| now >= settles);
         for (node, state) in &mut self.nodes {
@@ -126,8 +129,8 @@ impl Judging {
         self.nodes.retain(|node, _| nodes.contains_key(node));
     }
 
-    /// Makes the share if it is another one: each of the nodes judges, is settling, or is left to the hub. `near`: the nodes that there
-    /// are, `others`: not those of the last call. Returns whether it has changed.
+    /// Renews the share if it has changed: each node judges, settles, or is left to the hub. `near`: the current nodes. `others`:
+    /// they differ from those of the last call. Returns whether it has changed.
     pub fn share_among(
         &mut self,
         near: &BTreeMap<Arc<str>, &Seen>,
@@ -165,7 +168,7 @@ impl Judging {
         true
     }
 
-    /// Hands on what a node has said by now, row by row. `job`: the label of all nodes.
+    /// Passes on, row by row, what a node has said by now. `job`: the label `job` of all nodes.
     pub fn take(
         &mut self,
         news: &RuleNews,
@@ -191,7 +194,7 @@ impl Judging {
         }
     }
 
-    /// What the node said does not count any more.
+    /// The earlier words of the node do not count any more.
     fn broken(&mut self, node: &NodeName, is_refusal: bool) {
         let state = self.state(node);
         let is_answer = is_refusal && !std::mem::replace(&mut state.has_answered, true);
@@ -254,7 +257,7 @@ impl NodeState {
         std::mem::take(&mut self.is_judging)
     }
 
-    /// When a row was gathered (ms since 1970); `None`: it does not come after those before.
+    /// When a row was gathered (ms since 1970); `None`: the row is not newer than the earlier ones.
     fn time_of(&mut self, boot: Nanos, now: Now) -> Option<i64> {
         if !self.time.is_new(boot) {
             return None;

@@ -1,10 +1,9 @@
-//! What judges the rules of a hub: they are evaluated over what the hub remembers, what they give is recorded, their alerts are handed
-//! to those who tell people, and their state is kept over restarts. What was found is on a board (`khz_rules::Board`), which the HTTP
-//! door reads. The work of the thread is in `thread.rs`.
+//! Judges the rules of a hub: evaluates them over the hub's samples, records their results, passes their alerts on, and keeps their
+//! state over restarts. The results are on a board (`khz_rules::Board`), which the HTTP door reads. The work of the thread is in
+//! `thread.rs`.
 
 mod asked;
 mod asker;
-mod clock;
 mod custody;
 mod firings;
 mod gathered;
@@ -14,6 +13,7 @@ mod node_time;
 mod numbers;
 mod outside;
 mod passed;
+mod peer_clock;
 mod peer_file;
 mod peers;
 mod pulse;
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use khz_ask::ForeignServer;
-use khz_hub::{Cluster, RecordedSeries};
+use khz_hub::{Cluster, RecordedSeries, trusted as clock};
 use khz_model::{Metric, Query, Rate};
 use khz_notify::Notifier;
 use khz_rules::{Board, RuleSet, Settings, Word};
@@ -48,7 +48,7 @@ use crate::role::actions::Actions;
 use crate::role::state_dir;
 use crate::show::outcome::{Failure, sentence};
 
-/// Whom alerts are handed to.
+/// Who gets the alerts.
 #[derive(Default)]
 pub struct Audience {
     /// Those who tell people.
@@ -169,7 +169,7 @@ fn identity_text(identity: &[u8; 16]) -> String {
     identity.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The running thread. When this is dropped, its state is written, and nobody evaluates any more.
+/// The running thread. When this is dropped, it writes its state and stops evaluating.
 pub struct RunningJudge {
     is_over: Arc<AtomicBool>,
     board: Arc<Board>,
@@ -187,7 +187,7 @@ impl RunningJudge {
         };
         while hangup.recv().await.is_some() {
             let board = self.board.clone();
-            // What comes of it is in the log.
+            // The result is in the log.
             let _ = tokio::task::spawn_blocking(move || board.reload()).await;
         }
     }
@@ -205,14 +205,14 @@ impl Drop for RunningJudge {
     }
 }
 
-/// Where people find this hub.
+/// The address of this hub for people.
 fn external_url(plan: &Plan) -> String {
     if !plan.external_url.is_empty() {
         return plan.external_url.clone();
     }
     let scheme = if plan.trust.pair.is_some() { "https" } else { "http" };
     match plan.listen.first() {
-        // Nobody reaches it by the name of the node.
+        // The node's name does not lead to a loopback address.
         Some(address) if address.ip().is_loopback() => format!("{scheme}://{address}"),
         Some(address) => format!("{scheme}://{}:{}", plan.node, address.port()),
         None => format!("{scheme}://{}:7070", plan.node),

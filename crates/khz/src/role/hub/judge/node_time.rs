@@ -1,5 +1,5 @@
-//! When a node gathered its rows, on the clock by which rules are judged. It goes by the clock of the node that nobody sets, so that a
-//! node's wall clock, however wrong it is, changes no alert. It knows no rules.
+//! When a node gathered its rows, on the clock by which rules are judged. It uses the node's clock that nobody sets, so a wrong
+//! wall clock at the node changes no alert. It knows no rules.
 
 use khz_model::Nanos;
 
@@ -8,15 +8,16 @@ use super::clock::Now;
 /// If all rows of this time (ms), and at least [`WINDOW_ROWS`] of them...
 const WINDOW: i64 = 120_000;
 const WINDOW_ROWS: u32 = 3;
-/// ...came later than expected by more than this (ms), the clocks of the two machines have drifted apart, or one of them was halted.
+/// ...came later than expected by more than this (ms), then the clocks of the two machines have drifted apart, or one machine was
+/// halted.
 const DRIFT_MAX: i64 = 250;
-/// A row that was gathered so much earlier (ms) than one before was gathered after another boot of the machine.
+/// If a row was gathered this much earlier (ms) than a previous row, the node's machine was rebooted in between.
 const REBOOT: i64 = 60_000;
 
-/// The two machines' clocks, by the row that came fastest.
+/// The difference of the two machines' clocks, according to the row that came fastest.
 #[derive(Debug, Default)]
 pub(super) struct NodeTime {
-    /// How much the hub's steady clock is ahead of the node's, and the least that was seen since the window began.
+    /// How much the hub's steady clock is ahead of the node's, and the smallest difference since the window began.
     ahead: Option<i64>,
     least: i64,
     began: i64,
@@ -26,7 +27,7 @@ pub(super) struct NodeTime {
 }
 
 impl NodeTime {
-    /// The newest of the rows that have come was gathered at `boot`.
+    /// Notes that the newest of the received rows was gathered at `boot`.
     pub fn hear(&mut self, boot: Nanos, now: Now) {
         let boot = millis(boot);
         if self.newest.is_some_and(|newest| boot.saturating_add(REBOOT) < newest) {
@@ -51,7 +52,7 @@ impl NodeTime {
         (self.least, self.began, self.rows) = (i64::MAX, now.steady, 0);
     }
 
-    /// Whether a row that was gathered at `boot` comes after those before.
+    /// Whether a row that was gathered at `boot` is newer than all earlier ones.
     pub fn is_new(&mut self, boot: Nanos) -> bool {
         let boot = millis(boot);
         let is_new = self.newest.is_none_or(|newest| boot > newest || boot.saturating_add(REBOOT) < newest);
@@ -61,12 +62,12 @@ impl NodeTime {
         is_new
     }
 
-    /// Rows that have come before may come again.
+    /// Earlier rows may come again.
     pub fn begin_again(&mut self) {
         self.newest = None;
     }
 
-    /// When a row was gathered that has come by now (ms since 1970).
+    /// When a received row was gathered (ms since 1970).
     pub fn of(&self, boot: Nanos, now: Now) -> i64 {
         let expected = millis(boot).saturating_add(self.ahead.unwrap_or(0));
         let age = now.steady.saturating_sub(expected).max(0);

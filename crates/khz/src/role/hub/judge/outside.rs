@@ -1,24 +1,24 @@
-//! What a hub does outside: it tells people, and acts. Which alerts are its own is decided elsewhere.
+//! What a hub does outside: it sends messages to people, and acts. Other modules decide which alerts it owns.
 
 use khz_notify::{Alert, Labels, Notifier, ToldLine};
 
 use super::Audience;
 
-/// Those who are told of alerts, and those who act on them.
+/// The notifier and the actions.
 pub(super) trait Outside {
-    /// People hear the state of these alerts. See [`Notifier::tell`].
+    /// Sends messages about the state of these alerts. See [`Notifier::tell`].
     fn tell(&self, alerts: &[Alert]);
 
-    /// What people were told of what fires.
+    /// The messages that people got about firing alerts.
     fn told(&self) -> Vec<ToldLine>;
 
-    /// Another hub has told people this.
+    /// Another hub has sent these messages.
     fn adopt(&self, lines: Vec<ToldLine>);
 
-    /// Another hub tells people of these alerts from now on.
+    /// Another hub sends messages about these alerts from now on.
     fn release(&self, is_meant: &dyn Fn(&Labels) -> bool);
 
-    /// Something is done about these, once for each firing.
+    /// Acts on these alerts, once for each firing.
     fn act(&self, alerts: &[Alert]);
 
     /// Another hub does it.

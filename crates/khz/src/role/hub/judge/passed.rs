@@ -1,4 +1,4 @@
-//! What came of an evaluation, or of what a node has said: it is logged, recorded, and put into words for those who tell people.
+//! The results of an evaluation, or of a node's word: logs and records them, and turns them into alerts for people.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +13,10 @@ use khz_rules::{Alert, Change, Group, Pass, RuleId};
 use super::groups::Unfit;
 use super::numbers::Numbers;
 
-/// Changes of alerts that are logged for each evaluation; the others are counted in one line.
+/// The most changes of alerts that are logged for each evaluation. One line counts the others.
 pub(super) const LOGGED_MAX: usize = 20;
 
-/// How often a problem that stays is logged.
+/// How often a lasting problem is logged.
 pub(super) const REPEATED_AFTER: Duration = Duration::from_secs(60);
 
 /// An evaluation, with the group's name for those who record it.
@@ -30,7 +30,7 @@ pub(super) struct Passed {
     pub is_whole: bool,
 }
 
-/// What is wrong with a group for a while, and when that was logged.
+/// When a lasting problem of a group was logged last.
 #[derive(Default)]
 pub(super) struct Complaint(Option<Instant>);
 
@@ -80,7 +80,7 @@ pub(super) fn name_of(group: &Group) -> String {
 }
 
 impl Passed {
-    /// Logs which alerts have changed, and which rules fail now that did not fail so before.
+    /// Logs which alerts have changed, and which rules fail with a new error.
     pub fn log(&self, errors: &mut Vec<Option<String>>) {
         self.log_alerts();
         if self.is_whole {
@@ -90,7 +90,7 @@ impl Passed {
 
     fn log_alerts(&self) {
         let changed = self.pass.alerts.iter().filter_map(|passed| Some((&passed.alert, passed.change?)));
-        // What goes on firing is not counted beside what people want to know.
+        // Alerts that only go on firing do not use up the lines for other changes.
         let (kept, changed): (Vec<_>, Vec<_>) =
             changed.partition(|(_, change)| matches!(change, Change::KeepsFiring | Change::Returned));
         for (alert, change) in kept.iter().take(LOGGED_MAX).chain(changed.iter().take(LOGGED_MAX)) {
@@ -136,7 +136,7 @@ impl Passed {
         *errors = self.pass.rules.iter().map(|report| report.error.clone()).collect();
     }
 
-    /// The rules that no node can judge, as this evaluation shows.
+    /// The rules that no node can judge, according to this evaluation.
     pub fn unfit(&self) -> impl Iterator<Item = Unfit> {
         self.pass.rules.iter().enumerate().filter_map(|(rule, report)| {
             let (node, why) = report.unfit.clone()?;
@@ -149,8 +149,8 @@ impl Passed {
         if !self.is_whole {
             return;
         }
-        // Also of a pass that gave nothing: at the time of the pass itself it would stand before the next samples, which are of an earlier
-        // time in a group with a `query_offset`.
+        // This also holds for a pass without samples. At the time of the pass, the end would come before the next samples of a
+        // group with a `query_offset`, which are older.
         let time = self.pass.queried;
         let samples: Vec<(LabelSet, f64)> =
             self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
@@ -174,7 +174,7 @@ impl Passed {
         }
     }
 
-    /// Firing alerts, and those that were resolved: for those who tell people, and those who act.
+    /// Firing and resolved alerts, for messages and actions.
     pub fn alerts(&self, external_url: &str) -> Vec<khz_notify::Alert> {
         self.pass
             .alerts
@@ -185,7 +185,7 @@ impl Passed {
     }
 }
 
-/// An alert as those get it who tell people, and those who act.
+/// An alert in the form for messages and actions.
 pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_notify::Alert {
     let annotations = alert.annotations.iter().map(|(name, value)| (name.to_string(), value.clone()));
     khz_notify::Alert {
@@ -195,12 +195,13 @@ pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_n
         fired_here_at: alert.fired_here_at,
         ended_before: alert.ended_before,
         went_on: alert.went_on,
+        waits_since: None,
         ends_at: alert.resolved_at,
         generator_url: if expr.is_empty() { String::new() } else { link(external_url, expr) },
     }
 }
 
-/// Labels as those have them who tell people.
+/// Labels in the form for messages.
 pub(super) fn texts(labels: &LabelSet) -> Labels {
     labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }

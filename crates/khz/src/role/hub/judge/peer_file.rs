@@ -1,6 +1,6 @@
 //! The last word of another hub, in a file of the state directory: `rules-peer-1.jsonl` for the first one of the configuration. If
-//! both hubs go down, the one that comes back knows what the other one has told people, and done. A line says whose word it is and
-//! of when; after it comes the answer as it came.
+//! both hubs go down, the one that returns first knows the messages and the actions of the other. The first line says which hub
+//! sent the word, and when; the answer follows as received.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::show::outcome::sentence;
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// An older word does not count (ms): alerts begin again after such a pause.
+/// An older word does not count (ms), since alerts begin again after such a pause.
 const WORD_KEPT: i64 = 3_600_000;
 /// Bytes of the first line, at most: a URL is as long as a line of the configuration.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -45,7 +45,7 @@ impl PeerFile {
         Some(PeerFile { file: file.ok()?, url: url.to_owned(), unwritten: Complaint::default() })
     }
 
-    /// When the hub was asked, and its answer. `None`: there is none of this hub that counts at this time.
+    /// Reads when the hub was asked, and its answer. `None`: the file has no word of this hub that still counts at this time.
     pub fn read(&self, now: i64) -> Option<(i64, Vec<u8>)> {
         let bytes = self.file.read((ANSWER_BYTES_MAX + HEAD_BYTES_MAX) as u64);
         let bytes = bytes.inspect_err(|error| tracing::warn!("another hub's last word: {}", sentence(error)));
@@ -58,11 +58,11 @@ impl PeerFile {
         counts.then(|| (known_at, bytes[line..].to_vec()))
     }
 
-    /// Another hub has said this, when it was asked at this time.
+    /// Stores the answer of the other hub, which was asked at this time.
     pub fn write(&mut self, known_at: i64, answer: &[u8]) {
         let head = Head { khz_rules_peer: VERSION, url: self.url.clone(), known_at };
         let head = serde_json::to_string(&head).unwrap_or_default();
-        // It was read as JSON, so it is text.
+        // It was parsed as JSON, so it is text.
         let Ok(answer) = std::str::from_utf8(answer) else { return };
         if let Err(error) = self.file.write(&format!("{head}\n{answer}"))
             && self.unwritten.is_due()
@@ -74,12 +74,12 @@ impl PeerFile {
         }
     }
 
-    /// The last word could not be written, and is wanted once more.
+    /// Writing the last word failed, and a retry is due.
     pub fn wants_again(&self) -> bool {
         self.file.is_due_again()
     }
 
-    /// The file cannot be understood: it is put aside.
+    /// The file cannot be parsed, and is put aside.
     pub fn is_damaged(&self, error: &str) {
         tracing::warn!("{}: {error}; the file is put aside", self.file.path().display());
         if let Err(error) = self.file.put_aside() {

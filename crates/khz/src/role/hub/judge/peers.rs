@@ -1,6 +1,6 @@
-//! Other hubs that judge the same rules for other nodes: a thread for each asks it once a second what it knows of its alerts. The
-//! request is one of a reader, and changes nothing there. The last word of each outlives this process (`peer_file.rs`). What follows
-//! from the answers is decided elsewhere.
+//! Other hubs that judge the same rules for other nodes. One thread per hub asks it once a second for the state of its alerts. The
+//! request only reads, and changes nothing there. The last word of each outlives this process (`peer_file.rs`). Other modules
+//! decide what follows from the answers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -14,53 +14,56 @@ use khz_notify::{Labels, ToldLine};
 use khz_rules::{GoneAlert, Group, NODE_LABEL, Saved, SavedGroup};
 use serde::Deserialize;
 
-use super::clock::now;
+use super::clock::{Now, both_now, now};
 use super::passed::{Complaint, bounded};
+use super::peer_clock::PeerClock;
 use super::peer_file::PeerFile;
 use crate::show::outcome::{Failure, sentence};
 
 /// How often a hub is asked.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
-/// Bytes of an answer: twice a state of the largest size, for what people were told comes with it.
+/// The most bytes of an answer: twice the largest state, since the list of sent messages comes with it.
 pub(super) const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// Where a hub is asked.
 const PATH: &str = "/khz/v1/rules/state";
 
-/// What another hub has said.
+/// What another hub has said. Its times are by this hub's clock.
+#[derive(Clone)]
 pub(super) struct PeerWord {
     /// Its name.
     pub hub: String,
     /// The nodes that it judges.
     pub nodes: HashSet<Arc<str>>,
-    /// Those of them that are down, and when they went (ms since 1970); `None`: an older khz does not say.
+    /// The nodes that are down, and when they went (ms since 1970); `None`: an older khz does not say.
     pub down: Option<BTreeMap<String, i64>>,
     /// What people were told.
     pub told: Vec<ToldLine>,
-    /// The labels of the alerts of no node that it tells people of and acts on; `None`: an older khz does not say.
+    /// The labels of the alerts of no node that the hub owns: it sends messages about them and acts; `None`: an older khz does not
+    /// say.
     pub own: Option<HashSet<BTreeMap<String, String>>>,
-    /// The labels of what they were told that is of none of its nodes, and where that is in the list.
+    /// Where to find, in `told`, the messages about alerts of none of its nodes, by their labels.
     known: HashMap<BTreeMap<String, String>, Vec<usize>>,
-    /// Active alerts that are of none of its nodes, by their labels.
+    /// Active alerts of none of its nodes, by their labels.
     pub active: HashMap<BTreeMap<String, String>, Active>,
-    /// The same of those that are resolved.
+    /// Resolved alerts of none of its nodes, by their labels.
     pub resolved: HashMap<BTreeMap<String, String>, Resolved>,
-    /// The hubs whose alerts it has taken over since they were silent, and when (ms since 1970).
+    /// The silent hubs whose alerts it has taken over, and when (ms since 1970).
     pub took_over: BTreeMap<String, i64>,
     /// It evaluates its groups from this time on (ms since 1970); `None`: an older khz does not say.
     pub evaluates_from: Option<i64>,
     /// What it calls this word.
     pub tag: String,
     state: Saved,
-    /// The places of the groups in the state: two hubs may have their files in different directories.
+    /// The index of each group in the state, by file name and group name: two hubs may keep their files in different directories.
     places: HashMap<(String, String), usize>,
 }
 
 /// An active alert, as another hub sees it. Times are in ms since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Active {
-    /// Since when it fires by what that hub has judged itself.
+    /// Since when the alert fires, according to that hub's own evaluations.
     pub fired_here_at: Option<i64>,
-    /// That hub has not evaluated it since it was started again, and says how it was at this time.
+    /// That hub has not evaluated the alert since its restart, and reports the state of this time.
     pub restored_from: Option<i64>,
 }
 
@@ -69,7 +72,7 @@ pub(super) struct Active {
 pub(super) struct Resolved {
     /// When it ended there (ms since 1970).
     pub at: i64,
-    /// Only there: its nodes have gone to another hub, and it may go on with them.
+    /// The alert ended only at that hub: its nodes went to another hub, where it may go on.
     pub went_on: bool,
 }
 
@@ -78,12 +81,52 @@ pub(super) struct Resolved {
 pub(super) struct Heard {
     /// What it said last.
     pub word: Option<Arc<PeerWord>>,
-    /// When it was asked for its last answer; `None`: this process has had none, and the word is from before it.
+    /// When it was asked for its last answer; `None`: it has not answered this process, and the word is from an earlier one.
     pub answered: Option<Instant>,
-    /// When it was asked for that word, in ms since 1970.
+    /// When it was asked for `word`, in ms since 1970.
     pub known_at: i64,
-    /// When it was asked last, with whatever result.
+    /// When it was asked last, whatever the result.
     pub asked: Option<Instant>,
+    /// Its clock.
+    pub clock: PeerClock,
+}
+
+impl Heard {
+    /// The last word of a hub from before this process began, and when it was asked for (`known_at`).
+    pub fn before(word: PeerWord, theirs: Option<i64>, known_at: i64, now: Now) -> Self {
+        let clock = PeerClock::before(theirs, known_at, now);
+        let word = Some(Arc::new(word.shifted(clock.shift())));
+        Heard { word, known_at, clock, ..Heard::default() }
+    }
+
+    /// Notes an answer to a request that began at this moment and took this many ms. `theirs`: the time on the other hub's clock.
+    /// `word`: the answer, if it was new. Returns true if the other hub's clock has changed: then the full answer is needed again.
+    pub fn hear(
+        &mut self,
+        asked: Instant,
+        took: i64,
+        (theirs, word): (Option<i64>, Option<PeerWord>),
+        now: Now,
+    ) -> bool {
+        // Convert the known times to the new clock first.
+        self.by(now);
+        let is_another = self.clock.hear(theirs, now, took);
+        (self.answered, self.known_at) = (Some(asked), now.judged.saturating_sub(took));
+        let is_whole = word.is_some();
+        if let Some(word) = word {
+            self.word = Some(Arc::new(word.shifted(self.clock.shift())));
+        }
+        is_another && !is_whole
+    }
+
+    /// If this hub's clock was set since the other hub answered, converts what is known of that hub to the new clock.
+    pub fn by(&mut self, now: Now) {
+        let by = self.clock.own_set(now);
+        if by != 0 {
+            self.known_at = self.known_at.saturating_add(by);
+            self.word = self.word.take().map(|word| Arc::new((*word).clone().shifted(by)));
+        }
+    }
 }
 
 /// The other hubs, in the order of the configuration. Their threads end when this is dropped.
@@ -94,8 +137,8 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Begins to ask. The thread that judges is woken when there is something new. `own` is the identity of this hub; the last words of
-    /// others are in this directory.
+    /// Begins to ask the hubs. A new word wakes the judge's thread. `own` is the identity of this hub. The directory holds the last
+    /// words of other hubs.
     pub fn start(
         servers: &[ForeignServer],
         judge: &Thread,
@@ -128,13 +171,18 @@ impl Peers {
 
     /// What is known of each now.
     pub fn heard(&self) -> Vec<Heard> {
-        self.all.iter().map(|heard| heard.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
+        let by_clock = |heard: &Arc<Mutex<Heard>>| {
+            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.by(both_now());
+            heard.clone()
+        };
+        self.all.iter().map(by_clock).collect()
     }
 }
 
 impl Drop for Peers {
     fn drop(&mut self) {
-        // A request that is on its way may take as long as its timeout: nobody waits for it.
+        // A running request may take as long as its timeout, so nothing waits for it.
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
@@ -142,7 +190,7 @@ impl Drop for Peers {
 /// What a thread asks with.
 struct Asking {
     engine: Engine,
-    /// `None`: what it says is forgotten when this process ends.
+    /// `None`: the last word is forgotten when this process ends.
     file: Option<PeerFile>,
     server: ForeignServer,
     heard: Arc<Mutex<Heard>>,
@@ -154,9 +202,9 @@ struct Asking {
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Problem {
-    /// The other hub has only begun, and knows nothing yet.
+    /// The other hub has just started, and knows nothing yet.
     Starting,
-    /// Somebody must do something.
+    /// A person must fix something.
     Wrong(String),
 }
 
@@ -170,13 +218,13 @@ impl From<String> for Problem {
 fn before(file: &PeerFile) -> Heard {
     let Some((known_at, bytes)) = file.read(now()) else { return Heard::default() };
     let word = serde_json::from_slice::<Answer>(&bytes).map_err(|error| error.to_string());
-    let word = word.and_then(|Answer { hub, tag, told, own, state }| {
+    let heard = word.and_then(|Answer { hub, tag, told, own, now, state }| {
         let state = state.ok_or("it has no state")?;
         state.check().map_err(|error| error.to_string())?;
-        Ok(PeerWord::new(hub, tag, told, own, state))
+        Ok(Heard::before(PeerWord::new(hub, tag, told, own, state), now, known_at, both_now()))
     });
-    let word = word.inspect_err(|error| file.is_damaged(error)).ok().map(Arc::new);
-    Heard { word, known_at, ..Heard::default() }
+    let heard = heard.inspect_err(|error| file.is_damaged(error)).ok();
+    heard.unwrap_or_else(|| Heard { known_at, ..Heard::default() })
 }
 
 /// An answer.
@@ -187,6 +235,8 @@ struct Answer {
     #[serde(default)]
     told: Vec<ToldLine>,
     own: Option<HashSet<BTreeMap<String, String>>>,
+    /// What the hub's clock for these times says now (ms since 1970); `None`: an older khz does not say.
+    now: Option<i64>,
     state: Option<Saved>,
 }
 
@@ -196,34 +246,36 @@ impl Asking {
         while !self.is_over.load(Ordering::Relaxed) {
             let (asked, known_at) = (Instant::now(), now());
             if self.file.as_ref().is_some_and(PeerFile::wants_again) {
-                // Without a tag, the hub says all of it again.
+                // Without a tag, the hub sends its full answer again.
                 tag.clear();
             }
             let answer = self.ask(&tag);
+            let took = i64::try_from(asked.elapsed().as_millis()).unwrap_or(i64::MAX);
             if let (Some(file), Ok((answer, bytes))) = (&mut self.file, &answer)
                 && answer.state.is_some()
             {
-                // Before anything follows from it.
+                // The word must be on disk before anything follows from it.
                 file.write(known_at, bytes);
             }
             let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
             heard.asked = Some(asked);
             match answer {
                 Ok((answer, _)) => {
-                    (heard.answered, heard.known_at) = (Some(asked), known_at);
                     tag = answer.tag;
-                    if let Some(state) = answer.state {
-                        let word = PeerWord::new(answer.hub, tag.clone(), answer.told, answer.own, state);
-                        heard.word = Some(Arc::new(word));
+                    let word = answer
+                        .state
+                        .map(|state| PeerWord::new(answer.hub, tag.clone(), answer.told, answer.own, state));
+                    if heard.hear(asked, took, (answer.now, word), both_now()) {
+                        tag.clear();
                     }
                     if problem.take().is_some() {
                         tracing::info!("the hub {} answers", self.engine.url());
                     }
                 }
-                // It says something as soon as it can.
+                // Without a tag, the hub answers as soon as it can.
                 Err(Problem::Starting) => tag.clear(),
                 Err(Problem::Wrong(error)) => {
-                    // A hub that has died says nothing new to those that ask with its last tag.
+                    // A hub that has died has no news for a request with its last tag. Without a tag, it must answer in full.
                     tag.clear();
                     if problem.as_ref() != Some(&error) || complaint.is_due() {
                         tracing::warn!("it is not known which alerts another hub has: {}", bounded(&error));
@@ -238,9 +290,9 @@ impl Asking {
         }
     }
 
-    /// Asks for what is newer than the word with this tag. Returns the answer, and the same as it came.
+    /// Asks for a word that is newer than the one with this tag. Returns the answer, both parsed and as bytes.
     fn ask(&self, tag: &str) -> Result<(Answer, Vec<u8>), Problem> {
-        // Read each time: a secret may be changed while khz runs.
+        // The secret is read each time, since it may change while khz runs.
         let authorization = self.server.login.authorization()?;
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
         let headers: Vec<_> =
@@ -260,7 +312,7 @@ impl Asking {
 }
 
 impl Answer {
-    /// An answer of another hub that judges rules for others. `own` is the identity of this hub.
+    /// Checks that the answer comes from another hub that judges rules for others. `own` is the identity of this hub.
     fn checked(self, url: &str, own: &str) -> Result<Self, Problem> {
         let wrong = |words: &str| Err(Problem::Wrong(format!("{url} {words}")));
         match self.tag.split_once('-') {
@@ -312,7 +364,7 @@ impl PeerWord {
             known.entry(line.labels.clone()).or_default().push(at);
         }
         let (mut active, mut resolved) = (HashMap::new(), HashMap::new());
-        // Those whose rule was removed there are over, too.
+        // Alerts whose rule was removed there are over, too.
         let alerts = alerts.chain(state.gone.iter().map(|gone| (&gone.alert, None)));
         for (alert, restored_from) in alerts.filter(|(alert, _)| of_no_node(&alert.labels)) {
             if alert.state != "inactive" {
@@ -322,7 +374,7 @@ impl PeerWord {
                 resolved.insert(alert.labels.clone(), Resolved { at, went_on: alert.went_on });
             }
         }
-        // What another hub has judged is not what this one has.
+        // This time holds only for the hub that has judged the alert itself.
         let rules = state.groups.iter_mut().flat_map(|group| &mut group.rules);
         rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.fired_here_at = None);
         let took_over = std::mem::take(&mut state.took_over);
@@ -345,17 +397,35 @@ impl PeerWord {
         }
     }
 
-    /// The identity of the hub: it is another one after each start.
+    /// The same word for a clock that is ahead of the current one by this many ms.
+    pub fn shifted(mut self, by: i64) -> Self {
+        if by == 0 {
+            return self;
+        }
+        let moved = |time: &mut i64| *time = time.saturating_add(by);
+        self.state.shift(by);
+        self.told.iter_mut().flat_map(|line| [&mut line.starts_at, &mut line.told_at]).for_each(moved);
+        // 0 is no time.
+        self.down.iter_mut().flat_map(BTreeMap::values_mut).filter(|went| **went != 0).for_each(moved);
+        self.took_over.values_mut().chain(&mut self.evaluates_from).for_each(moved);
+        for Active { fired_here_at, restored_from } in self.active.values_mut() {
+            fired_here_at.iter_mut().chain(restored_from).for_each(moved);
+        }
+        self.resolved.values_mut().for_each(|resolved| moved(&mut resolved.at));
+        self
+    }
+
+    /// The identity of the hub, which changes with each start.
     pub fn identity(&self) -> &str {
         self.tag.rsplit_once('-').map_or("", |(identity, _)| identity)
     }
 
-    /// Whether it tells people of an alert of no node and acts on it; `None`: an older khz does not say.
+    /// Whether the hub owns an alert of no node: it sends messages and acts; `None`: an older khz does not say.
     pub fn owns(&self, labels: &Labels) -> Option<bool> {
         self.own.as_ref().map(|own| own.contains(labels))
     }
 
-    /// What people were told of an alert.
+    /// The messages that people got about an alert.
     pub fn told_of<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = &'a ToldLine> {
         self.known.get(labels).into_iter().flatten().filter_map(|at| self.told.get(*at))
     }
@@ -373,7 +443,7 @@ impl PeerWord {
         firing.filter(move |labels| is_of(labels))
     }
 
-    /// Its alerts of which these groups have no rule, and those that had none there.
+    /// Its alerts that have no rule in these groups, and those that had none there.
     pub fn without_rule<'a>(&self, groups: impl Iterator<Item = &'a Arc<Group>>, now: i64) -> Vec<GoneAlert> {
         let here: HashMap<(&str, &str), &Arc<Group>> =
             groups.map(|group| ((file_name(&group.file), &*group.name), group)).collect();
@@ -385,8 +455,8 @@ impl PeerWord {
         self.state.groups.iter().flat_map(of_group).chain(there).collect()
     }
 
-    /// What it said of a group: one of the same name in a file of the same name; else of one that has the same rules and is not here:
-    /// somebody has given the group or its file another name.
+    /// The saved state of a group: that of the same name in a file of the same name. Otherwise a group with the same rules that is
+    /// not here, since a user renamed the group or its file.
     pub fn group(&self, group: &Group, is_here: &dyn Fn(&SavedGroup) -> bool) -> Option<&SavedGroup> {
         match self.places.get(&(file_name(&group.file).to_owned(), group.name.to_string())) {
             Some(place) => self.state.groups.get(*place),
@@ -459,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_word_has_nodes_groups_of_files_in_any_directory_and_alerts_that_are_of_no_node() {
-        let Answer { hub, tag, told, own, state } =
+        let Answer { hub, tag, told, own, state, .. } =
             serde_json::from_str(&word("a-1", "/elsewhere/a.yml")).unwrap();
         let word = PeerWord::new(hub, tag, told, own, state.unwrap());
         assert!(word.nodes.contains("n1") && word.told[0].way == "keep");

@@ -1,5 +1,5 @@
-//! Whether this process stood still, alone or with its machine: the rows that its nodes sent meanwhile are still on their way when it
-//! goes on, and rules must not be judged without them. A thread that works for long, or waits for its turn to work, stood not still.
+//! Detects whether this process stood still, alone or with its machine. Rows that nodes sent meanwhile are then still on their way,
+//! and rules must wait for them. A thread that works for long, or waits for a CPU, did not stand still.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::clock::wall;
 
-/// A pause from which on rows are waited for: series end after 5 s without a row, and the last one may be a second older than the pause.
+/// After a pause of at least this, the hub waits for rows: series end after 5 s without a row, and the last one may be a second
+/// older than the pause.
 const HALT: Duration = Duration::from_secs(3);
 
 /// The thread that judges, as it sleeps and works.
 pub(super) struct Pulse {
     last: Beat,
-    /// How long it has slept since then, as it meant to.
+    /// How long the thread has slept since then, as intended.
     slept: Duration,
 }
 
@@ -21,9 +22,9 @@ pub(super) struct Pulse {
 #[derive(Clone, Copy, Debug)]
 struct Beat {
     at: Instant,
-    /// The wall clock (ms since 1970): it alone goes on while the machine sleeps.
+    /// The wall clock (ms since 1970), the only one that runs while the machine sleeps.
     wall: i64,
-    /// For how long this thread has worked in all.
+    /// The CPU time that this thread has used.
     worked: Duration,
 }
 

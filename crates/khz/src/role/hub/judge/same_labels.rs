@@ -1,5 +1,5 @@
-//! Alerts that several rules give: for people, alerts with the same labels are one. It fires while it fires under any rule, and is
-//! resolved when it fires under none. Which alerts there are is asked of the groups each time; it tells nobody.
+//! Alerts that several rules give. For people, alerts with the same labels are one alert. The alert fires while any rule gives it,
+//! and is resolved when no rule does. This module asks the groups for the alerts each time, and sends no messages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use khz_rules::{ALERT_NAME, Alert, AlertState, Group, NODE_LABEL, RuleId};
 use super::groups::Groups;
 use super::passed::{Passed, for_people};
 
-/// Rules of one name. Only their alerts can have the same labels: the name is one of these.
+/// Rules of one name. Only their alerts can have the same labels, since the name is one of these.
 #[derive(Debug, Default)]
 pub(super) struct SameLabels {
     /// The rules of each name that several alerting rules have.
     rules: HashMap<Arc<str>, Vec<RuleId>>,
-    /// Since when such alerts fire, under any rule: the one under which an alert began may be over, and forgotten.
+    /// Since when such alerts fire, under any rule. The rule under which an alert began may already have forgotten it.
     begun: HashMap<LabelSet, Begun>,
 }
 
-/// When an alert began to fire (ms since 1970), and when by what this hub has judged itself.
+/// When an alert began to fire (ms since 1970), and since when according to this hub's own evaluations.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     fired_at: i64,
@@ -37,7 +37,7 @@ impl Begun {
         Begun { fired_at: self.fired_at.min(other.fired_at), here_at }
     }
 
-    /// The alert that people get, with this begin.
+    /// The alert for people, with this start.
     fn put_into(self, one: khz_notify::Alert) -> khz_notify::Alert {
         khz_notify::Alert {
             starts_at: self.fired_at,
@@ -81,7 +81,7 @@ impl SameLabels {
 }
 
 impl Groups {
-    /// Goes on with what was remembered for the rules of before: of alerts that a rule of now still gives, and of no others.
+    /// Keeps the known starts of alerts that the new rules still give, and drops the others.
     pub fn go_on_with(&mut self, before: SameLabels) {
         let groups = || self.all.iter().map(|judged| &judged.evaluator);
         let fires = |labels: &LabelSet| {
@@ -102,8 +102,8 @@ impl Groups {
         fired.map(|one| self.one_alert(&one.alert, &passed.group.rules[one.rule].expr)).collect()
     }
 
-    /// The same for those who act: each rule names the actions of its own alerts. One that is over under this rule, and began at the same
-    /// time under another one that still gives it, is no end: both are the same firing for those who act.
+    /// The same for actions, since each rule names the actions of its own alerts. If an alert ends under this rule, but another
+    /// rule still gives it from the same start, the firing goes on for actions.
     pub fn alerts_to_act(&self, passed: &Passed) -> Vec<khz_notify::Alert> {
         let is_over = |alert: &Alert| alert.state != AlertState::Firing;
         let goes_on = |alert: &Alert| {
@@ -117,7 +117,7 @@ impl Groups {
         alerts
     }
 
-    /// An alert as people get it, whichever rules give it. `expr`: the expression of the rule by which it is known.
+    /// The alert as people get it, whichever rules give it. `expr`: the expression of the rule that gave it.
     pub fn one_alert(&mut self, alert: &Arc<Alert>, expr: &str) -> khz_notify::Alert {
         let all: Vec<(Arc<Alert>, RuleId)> =
             self.of_all_rules(&alert.labels).map(|(alert, rule)| (alert.clone(), rule)).collect();
@@ -134,7 +134,7 @@ impl Groups {
         }
         if firing.is_some() {
             if known.len() >= HUB_ALERTS_MAX {
-                // They are found again by what the rules still know.
+                // The starts can be recomputed from what the rules still know.
                 known.clear();
             }
             known.insert(shown.labels.clone(), begun);
@@ -143,7 +143,7 @@ impl Groups {
         begun.put_into(for_people(shown, &expr, self.external_url()))
     }
 
-    /// An alert that one rule gives now: it began under another one if that is gone since.
+    /// An alert that one rule gives now. It may have begun under another rule that is gone.
     fn of_one_rule(&mut self, alert: &Alert, expr: &str) -> khz_notify::Alert {
         let begun = &mut self.same_labels.begun;
         let known = match alert.state {
@@ -157,7 +157,7 @@ impl Groups {
         }
     }
 
-    /// The alerts with these labels of all rules that can give one, as far as they fire or have fired; none if one rule only can.
+    /// All alerts with these labels that fire or have fired, from the rules that can give them; none if only one rule can.
     fn of_all_rules<'a>(&'a self, labels: &'a LabelSet) -> impl Iterator<Item = (&'a Arc<Alert>, RuleId)> {
         let alert = |id: &RuleId| {
             let alert = self.all.get(id.group)?.evaluator.alert(id.rule, labels)?;

@@ -16,19 +16,19 @@ impl Schedule {
         Schedule { due: due.into_iter().collect(), looked: now }
     }
 
-    /// A group waits from now on.
+    /// Adds a waiting group.
     pub fn put(&mut self, number: usize, due: i64) {
         self.due.insert((due, number));
     }
 
-    /// A group that waits until a time is due at another one.
+    /// Changes the due time of a waiting group.
     pub fn change(&mut self, number: usize, before: i64, due: i64) {
         if self.due.remove(&(before, number)) {
             self.due.insert((due, number));
         }
     }
 
-    /// The group that is due for longest, which waits no longer; `None`: none is due.
+    /// Takes out the group that has been due longest; `None`: no group is due.
     pub fn next(&mut self, now: i64) -> Option<usize> {
         let (due, number) = self.due.first().copied().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, number));
@@ -40,7 +40,7 @@ impl Schedule {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Takes a look at the clock. If somebody has set it back, `due` says of each group, by its number and its time, when it is due now.
+    /// Checks the clock. If the clock was set back, `due` gives the new due time of each group, from its number and its old time.
     pub fn look(&mut self, now: i64, mut due: impl FnMut(usize, i64) -> i64) {
         if now < self.looked {
             let all = std::mem::take(&mut self.due);

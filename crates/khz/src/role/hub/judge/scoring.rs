@@ -1,5 +1,5 @@
-//! Keeps the scores of a hub's rules: it looks at the nodes every ten seconds, hands on what fires and which nodes were drained, and
-//! writes `scores.jsonl` in the state directory. What a score is stands in `khz_rules::Scores`.
+//! Keeps the scores of a hub's rules. It checks the nodes every ten seconds, passes on firings and drains, and writes
+//! `scores.jsonl` in the state directory. `khz_rules::Scores` defines what a score is.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::passed::{Complaint, Passed};
 use crate::role::actions::Actions;
 use crate::show::outcome::sentence;
 
-/// How often nodes are looked at (ms).
+/// How often nodes are checked (ms).
 const LOOK: i64 = 10_000;
 /// How old the file may be while nothing changes (ms).
 const SAVED_AGE_MAX: i64 = 60_000;
@@ -34,7 +34,7 @@ impl ScoreFile {
         Some(ScoreFile(file.ok()?))
     }
 
-    /// What an earlier hub left. A damaged file is put aside.
+    /// Reads the scores that an earlier hub left. A damaged file is put aside.
     fn read(&self) -> Option<Scores> {
         let bytes = self.0.read(SCORES_BYTES_MAX as u64);
         let bytes = bytes.inspect_err(|error| tracing::warn!("scores begin again: {}", sentence(error)));
@@ -50,7 +50,7 @@ impl ScoreFile {
     }
 }
 
-/// The nodes that this hub judges since they were here; `None`: there is no other hub, and it judges all.
+/// The nodes that this hub judges because they were here; `None`: there is no other hub, and this hub judges all.
 pub(super) type Ours = Option<HashSet<String>>;
 
 /// The scores while a hub judges.
@@ -69,7 +69,7 @@ pub(super) struct Scoring {
 }
 
 impl Scoring {
-    /// The scores go on as the file has them; alerts that fire already count if the file does not have them.
+    /// Continues the scores of the file. Alerts that already fire count if the file does not have them.
     pub fn begin(
         file: Option<ScoreFile>,
         query: Arc<dyn Query>,
@@ -122,13 +122,13 @@ impl Scoring {
         }
     }
 
-    /// How long it is until the nodes are to be looked at.
+    /// The time until the next check of the nodes.
     pub fn until_next(&self, now: i64) -> Duration {
         let next = self.looked.map_or(now, |looked| looked.saturating_add(LOOK));
         Duration::from_millis(u64::try_from(next.saturating_sub(now).min(LOOK)).unwrap_or(0))
     }
 
-    /// Looks at the nodes, if it is time. `ours` are those that this hub judges.
+    /// Checks the nodes if it is time. `ours`: the nodes that this hub judges.
     pub fn look_if_due(&mut self, ours: &dyn Fn() -> Ours, now: i64) {
         if self.until_next(now).is_zero() {
             self.look(&ours(), now);
@@ -160,7 +160,7 @@ impl Scoring {
         self.known.contains(host).then(|| host.to_owned())
     }
 
-    /// Writes the file and shows the scores, if anything has changed or the file is old.
+    /// Writes the file and publishes the scores, if they have changed or the file is old.
     fn keep(&mut self, now: i64) {
         let has_changed = self.scores.has_changed();
         let is_due_again = self.file.as_ref().is_some_and(|ScoreFile(file)| file.is_due_again());
@@ -188,7 +188,7 @@ impl Scoring {
     }
 }
 
-/// How a hub sees a node. One that is not here may be at another hub, which counts its failures.
+/// The state of a node, as the scores need it. A node that is not here may be at another hub, which then counts its failures.
 fn seen(status: &NodeStatus, ours: &Ours, now: i64) -> Seen {
     let is_ours = ours.as_ref().is_none_or(|ours| ours.contains(status.node.as_str()));
     let ms = |span: khz_model::Nanos| i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX);

@@ -1,5 +1,5 @@
-//! What several hubs with the same rules share: a node's alerts move with the node, and so does what people were told of them; each
-//! alert is told and acted on by one hub. It does what `custody.rs` decides.
+//! What several hubs with the same rules share. A node's alerts move with the node, and so does the record of messages about them.
+//! For each alert, one hub sends messages and acts. `custody.rs` decides, and this module carries it out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -27,14 +27,18 @@ mod left;
 mod nodes;
 mod standstill;
 
-/// How long a hub waits at its start for the first word of the others.
+/// How long a starting hub waits for the first answer of the others.
 const FIRST_WORD: Duration = Duration::from_secs(10);
-/// A hub that does not answer for so long after the start of this one is gone: what it said before is taken over, in time for the first
-/// evaluation.
+/// If another hub has not answered this long after this hub's start, it counts as gone. This hub takes over its last state, in time
+/// for the first evaluation.
 const GONE_AT_START: Duration = Duration::from_secs(5);
-/// For how long it is known that the alerts of a silent hub were taken over (ms): a hub that comes back later begins without them.
+/// How long this hub says that it took over the alerts of a silent hub (ms). A hub that returns within this time begins
+/// without them.
 const TAKEN_KNOWN: i64 = 2 * 3_600_000;
-/// Alerts that wait until it is known whether they are another hub's. Beyond it, the oldest wait for their next evaluation.
+/// This much later than another hub (ms), this hub has evaluated the same group, too.
+const EVALUATED_LATE: i64 = 1_000;
+/// The most alerts that wait for the decision whether another hub owns them. Beyond this number, the oldest ones wait for their
+/// next evaluation.
 const UNDECIDED_MAX: usize = 1_024;
 
 /// What hubs share.
@@ -44,84 +48,89 @@ pub(super) struct Sharing {
     custody: Custody,
     /// The share of a rule that no node judges.
     rest: Arc<Share>,
-    /// The name of this hub, its identity, and how often it has said something new.
+    /// The name of this hub, its identity, and the number of changes that it has announced.
     name: String,
     identity: String,
     said: u64,
-    /// What it said last: the state, the numbers of what people were told and of what is its own, and the words that it has heard.
+    /// What this hub announced last: the state, the revisions of sent messages and of its own alerts, and the words it had heard.
     last: (Arc<str>, (u64, u64), Vec<String>),
     begun: Instant,
     looked: Option<Moment>,
-    /// It stood still, and has not begun again so far.
+    /// This hub stood still, and has not begun again.
     stood_still: bool,
-    /// Alerts that are of no node, and those of them that may be another hub's.
+    /// Time passed while this hub stood still.
+    has_paused: bool,
+    /// Alerts that belong to no node, and those among them that another hub may own.
     firings: Firings,
     undecided: Vec<Alert>,
-    /// Those that began again before it was known whose their end was: nobody was told of that, so that they go on.
+    /// Alerts of no node that fire here and that another hub owns. If one ends there, it goes on here.
+    of_others: BTreeMap<Labels, Alert>,
+    /// Alerts that began again before it was known which hub owns their end. Nobody heard of that end, so they go on.
     resumed: BTreeSet<Labels>,
-    /// Those that were resolved here, when that was, and whether they go on at another hub, where they were before: the groups are to
-    /// know it.
+    /// Alerts that were resolved here, when, and whether they go on at the hub that had them before. The groups need to know this.
     went_on: Vec<(Labels, i64, bool)>,
-    /// What people were told of nodes that other hubs judge now, and since when.
+    /// Messages about nodes that other hubs judge now, and since when.
     handed: Vec<(Instant, ToldLine)>,
-    /// Nodes that come from other hubs, each with the identity that its hub had when it came, and when that was (ms since 1970).
+    /// Nodes that came from other hubs: the identity of that hub at that time, and when the node came (ms since 1970).
     came_from: BTreeMap<Arc<str>, (String, i64)>,
-    /// Alerts of such nodes that fired there meanwhile.
+    /// Alerts of such nodes that fired at the other hub meanwhile.
     fired_there: BTreeSet<Labels>,
-    /// When it looked or told people last (ms since 1970).
+    /// The time of the last look or the last messages (ms since 1970).
     now: i64,
-    /// Nodes that another hub judges since the last look, and that are up here, too.
+    /// A moment, and what the clock said then (ms since 1970). The groups' times follow this clock.
+    clock: Option<(Instant, i64)>,
+    /// Nodes that another hub judges since the last look, although they are up here, too.
     shared: Vec<Arc<str>>,
     /// Nodes that are not judged here any more.
     left: Left,
-    /// The hubs whose word was taken over when they fell silent.
+    /// The words that this hub took over when their hubs fell silent.
     inherited: Vec<Option<Arc<PeerWord>>>,
-    /// When that was, by the names of the hubs (ms since 1970).
+    /// When this hub took them over, by the names of the hubs (ms since 1970).
     took_over: BTreeMap<String, i64>,
 }
 
 /// What this hub does with an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mine {
-    /// It tells people and acts.
+    /// This hub sends messages and acts.
     Wholly,
-    /// It tells people, and does not act.
+    /// This hub sends messages, and does not act.
     Told,
-    /// It does both when it knows that no other hub does. That is decided again with each look.
+    /// This hub does both if no other hub does. Each look decides this again.
     Undecided,
-    /// Another hub acts, and will tell people; until it has, what they know from this hub stays.
+    /// Another hub acts, and will send messages. Until then, the record of this hub's messages stays.
     GoesOver,
     /// Another hub does both.
     Not,
-    /// It is over, and another hub has told people so.
+    /// The alert is over, and another hub has sent the message.
     Ended,
-    /// Nobody does, until the hub to which its node goes does, or the one from which it comes has left it.
+    /// No hub does, until the node's next hub does, or the hub from which it comes has left it.
     Later,
 }
 
 /// What becomes of alerts.
 #[derive(Debug, Default)]
 struct Decided {
-    /// People are told of these.
+    /// This hub sends messages about these alerts.
     told: Vec<Alert>,
-    /// Something is done about these.
+    /// This hub acts on these alerts.
     acted: Vec<Alert>,
-    /// Another hub did it about these, and this one tells people of them now.
+    /// Another hub acted on these alerts, and this hub sends messages about them now.
     done: Vec<Alert>,
-    /// Another hub does both, also if it dies afterwards: these firings began there.
+    /// Another hub does both, even if it dies later: these firings began there.
     left: Vec<Alert>,
-    /// Another hub acts, and has not told people so far.
+    /// Another hub acts, and has not sent messages so far.
     gone_over: Vec<Alert>,
-    /// What other hubs have told people of those that are this hub's now.
+    /// Messages of other hubs about alerts that this hub owns now.
     known: Vec<ToldLine>,
-    /// These are over here, or another hub's. If nobody has heard of one so far, nobody does from here: a message that waits would be
-    /// the second one beside that of the hub at which it goes on.
+    /// These alerts are over here, or another hub owns them. If nobody has heard of such an alert, this hub sends nothing: a
+    /// waiting message would duplicate that of the hub where the alert goes on.
     withheld: BTreeSet<Labels>,
 }
 
 impl Sharing {
-    /// Begins to ask the other hubs; this thread judges. `before` is what this hub has left when it was stopped; the last words of the
-    /// others are in the directory. `None`: there is no other hub.
+    /// Begins to ask the other hubs. The current thread becomes the judge. `before`: what this hub left when it was stopped. The
+    /// directory holds the last words of the other hubs. `None`: there is no other hub.
     pub fn start(
         servers: &[ForeignServer],
         name: &str,
@@ -138,7 +147,7 @@ impl Sharing {
         Ok(Some(Sharing::with((peers, heard), name, identity, before, begun)))
     }
 
-    /// The same, with what was heard of the others before, which are asked by these threads.
+    /// The same, with the threads that ask the other hubs and what was heard of them before.
     fn with(
         (peers, heard): (Peers, Vec<Heard>),
         name: &str,
@@ -149,7 +158,7 @@ impl Sharing {
         let (name, identity) = (name.to_owned(), identity.to_owned());
         let custody = Custody::new(before.map_or(&[], |saved| &saved.nodes), begun);
         let took_over = before.map(|saved| saved.took_over.clone()).unwrap_or_default();
-        // What was taken over before this process began is not taken over again.
+        // A word that an earlier process has taken over is not taken over again.
         let taken = |heard: &Heard| {
             let word = heard.word.clone()?;
             took_over.get(&word.hub).is_some_and(|at| *at >= heard.known_at).then_some(word)
@@ -162,9 +171,11 @@ impl Sharing {
             came_from,
             went_on,
             stood_still: false,
+            has_paused: false,
             shared: Vec::new(),
             left: Left::default(),
             now: 0,
+            clock: None,
             handed,
             fired_there,
             peers,
@@ -179,19 +190,20 @@ impl Sharing {
             looked,
             firings,
             undecided,
+            of_others: BTreeMap::new(),
             resumed,
             inherited,
             took_over,
         }
     }
 
-    /// Whether it knows enough for anything to be judged: it has looked at all nodes since it began, after it asked the other hubs.
+    /// Whether this hub knows enough to judge: it has asked the other hubs since it began, and then looked at all nodes.
     pub fn is_ready(&self) -> bool {
         !self.stood_still && self.looked.is_some()
     }
 
-    /// Whether it is time for a look, or a node has come that somebody must look at. The first look is after the others were asked: this
-    /// hub would say that it has nodes which it had before it was stopped.
+    /// Whether a look is due, or a node has come that needs one. The first look comes after the others were asked. An earlier one
+    /// would claim nodes from before the stop.
     pub fn is_due(&self, node: Option<&NodeName>) -> bool {
         let Some(looked) = self.looked else {
             let is_asked = |heard: &Heard| heard.asked >= Some(self.begun);
@@ -200,7 +212,7 @@ impl Sharing {
         node.is_some_and(|node| self.custody.is_away(node.as_str())) || looked.at.elapsed() >= PERIOD
     }
 
-    /// Whether a node has gone since the last look: somebody must look before a rule finds that it is down.
+    /// Whether a node has gone since the last look. Then a look must come before a rule finds that the node is down.
     pub fn has_lost(&self, nodes: &[(NodeName, bool)]) -> bool {
         self.custody.has_lost(nodes)
     }
@@ -223,14 +235,14 @@ impl Sharing {
         &self.rest
     }
 
-    /// Adds to a state what others and a later process need to know of this hub.
+    /// Adds to a state what other hubs and a later process need to know of this hub.
     pub fn mark(&self, saved: &mut Saved) {
         (saved.nodes, saved.down) = (self.custody.names(), Some(self.custody.down()));
         saved.took_over = self.took_over.clone();
         saved.own = self.firings.own().cloned().collect();
     }
 
-    /// It is another number when firings are this hub's that were not: that is saved.
+    /// This number changes when this hub owns other firings than before. Then they are saved.
     pub fn revision(&self) -> u64 {
         self.firings.revision()
     }
@@ -245,7 +257,7 @@ impl Sharing {
         self.custody.names()
     }
 
-    /// Takes a look at all nodes and all hubs, and moves what is to be moved. Returns the alerts that go on here.
+    /// Looks at all nodes and all hubs, and moves nodes and their alerts. Returns the alerts that go on here.
     pub fn look(
         &mut self,
         nodes: &[(NodeName, bool)],
@@ -257,7 +269,7 @@ impl Sharing {
         self.look_at(nodes, groups, outside, numbers, Moment::now())
     }
 
-    /// The same, at this moment, after what was heard of the other hubs.
+    /// The same, at this moment, with what was heard of the other hubs.
     fn look_at(
         &mut self,
         nodes: &[(NodeName, bool)],
@@ -268,6 +280,7 @@ impl Sharing {
     ) -> Vec<Passed> {
         let at = moment.at;
         (self.looked, self.now) = (Some(moment), moment.now);
+        self.clock = Some((at, moment.now));
         let nobody = HashSet::new();
         let words: Vec<Option<Arc<PeerWord>>> = self.heard.iter().map(|heard| heard.word.clone()).collect();
         let views = self.heard.iter().zip(&words).map(|(heard, word)| View {
@@ -279,7 +292,7 @@ impl Sharing {
         let before = (self.custody.names(), self.custody.down());
         let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at, moment.now);
         self.shared.clone_from(&moves.shared);
-        // They are saved with the alerts.
+        // The names are saved together with the alerts.
         groups.has_changed |= before != (self.custody.names(), self.custody.down());
         self.left.note(moves.shrinks, &self.heard, &self.custody, moment);
         let (away, settling) = (self.custody.away().clone(), self.custody.settling().clone());
@@ -319,7 +332,8 @@ impl Sharing {
         if !moves.taken.is_empty() || !moves.arrived.is_empty() {
             groups.without_rule.mention_again();
         }
-        let undecided = std::mem::take(&mut self.undecided);
+        let mut undecided = std::mem::take(&mut self.undecided);
+        undecided.extend(self.over_elsewhere(moment));
         if !undecided.is_empty() {
             self.decide(undecided, at).hand(outside, false);
         }
@@ -327,7 +341,8 @@ impl Sharing {
         adopted
     }
 
-    /// Alerts that are of no node: while both hubs have one, it counts from the earlier time; of a hub that is gone, all go on here.
+    /// Takes over alerts of no node. While both hubs have one, the earlier start counts. If a hub is gone, all its alerts go on
+    /// here.
     fn take_others(
         &mut self,
         (number, word): (usize, &Arc<PeerWord>),
@@ -336,9 +351,8 @@ impl Sharing {
         moment: Moment,
     ) -> Vec<Passed> {
         let is_alive = is_alive(self.heard[number].answered, moment.at);
-        let is_known =
-            |known: &Option<Arc<PeerWord>>| known.as_ref().is_some_and(|one| Arc::ptr_eq(one, word));
-        // It may only be slow to answer since this hub began.
+        let is_known = |known: &Option<Arc<PeerWord>>| known.as_ref().is_some_and(|one| one.tag == word.tag);
+        // The other hub may only be slow to answer since this hub began.
         let is_young = moment.at.saturating_duration_since(self.begun) < GONE_AT_START;
         if !is_alive && is_young && self.heard[number].answered < Some(self.begun) {
             return Vec::new();
@@ -360,14 +374,15 @@ impl Sharing {
                 .is_none_or(|node| !custody.is_node(node) && !word.nodes.contains(node.as_str()))
         };
         match is_alive {
-            // It tells people itself. What they were told counts here when an alert becomes this hub's.
+            // The other hub sends messages itself. Its messages count here when this hub becomes the owner of an alert.
             true => {
-                // What this hub has taken over from that one since is newer.
+                // What this hub has taken over from the other one since then is newer.
                 let taken_from = self.took_over.get(&word.hub).copied();
                 let taken_at = word.took_over.get(&self.name).copied().filter(|at| Some(*at) > taken_from);
                 let own_since = |labels: &Labels| self.firings.own_since(labels);
                 let forgotten = groups.forget(word, taken_at, &is_of_none, &own_since);
                 self.firings.forget(forgotten.iter());
+                forgotten.iter().for_each(|labels| drop(self.of_others.remove(labels)));
                 forget(outside, &forgotten);
             }
             false => {
@@ -375,11 +390,42 @@ impl Sharing {
                 groups.end_without_rule(word, moment.now, &is_of_none);
             }
         }
-        // A hub that is gone may have ended one, and not told people so.
+        // A hub that is gone may have ended an alert without a message about the end.
         let is_untold = |alert: &SavedAlert| !is_alive && word.told_of(&alert.labels).next().is_some();
         groups.adopt(word, self.handover(number, moment), is_alive, &|alert: &SavedAlert| {
             (alert.state != "inactive" || is_untold(alert)) && is_of_none(&alert.labels)
         })
+    }
+
+    /// Alerts that go on here, while their owner says that they are over. This hub must evaluate the same moment before it knows.
+    fn over_elsewhere(&self, moment: Moment) -> Vec<Alert> {
+        let alive = self.heard.iter().filter(|heard| is_alive(heard.answered, moment.at));
+        let words: Vec<&PeerWord> = alive.filter_map(|heard| heard.word.as_deref()).collect();
+        let is_over = |labels: &Labels| {
+            let over = words.iter().filter_map(|word| word.resolved.get(labels));
+            let is_active = words.iter().any(|word| word.active.contains_key(labels));
+            !is_active
+                && over
+                    .map(|over| over.at)
+                    .max()
+                    .is_some_and(|at| at.saturating_add(EVALUATED_LATE) <= moment.now)
+        };
+        self.of_others.values().filter(|alert| is_over(&alert.labels)).cloned().collect()
+    }
+
+    /// The clock by which rules are judged was set by this many ms. The groups already use the new time.
+    pub fn clock_set(&mut self, by: i64) {
+        self.heard = self.peers.heard();
+        self.clock_set_at(by, Moment::now());
+    }
+
+    fn clock_set_at(&mut self, by: i64, moment: Moment) {
+        self.clock = Some((moment.at, moment.now));
+        let moved = |time: &mut i64| *time = time.saturating_add(by);
+        self.took_over.values_mut().chain(self.came_from.values_mut().map(|(_, at)| at)).for_each(moved);
+        self.firings.clock_set(by);
+        self.custody.clock_set(by);
+        self.left.clock_set(by);
     }
 
     fn handover(&self, number: usize, moment: Moment) -> Handover {
@@ -397,11 +443,11 @@ impl Sharing {
                 (false, false) => Mine::Told,
             };
         }
-        // What a hub that has just fallen silent said last is taken over with the next look: its alerts go on here.
+        // The next look takes over the last word of a hub that has just fallen silent: its alerts go on here.
         let mut hubs = self.heard.iter().zip(&self.inherited);
         let is_going = hubs.any(|(heard, inherited)| {
             let word = heard.word.as_ref().filter(|_| !is_alive(heard.answered, at));
-            word.is_some_and(|word| inherited.as_ref().is_none_or(|known| !Arc::ptr_eq(known, word)))
+            word.is_some_and(|word| inherited.as_ref().is_none_or(|known| known.tag != word.tag))
         });
         if is_going {
             return Mine::Undecided;
@@ -427,7 +473,8 @@ impl Sharing {
         };
         if let Some(ended) = alert.ends_at {
             let went_on = match whose {
-                // Of its own, this hub has told nobody that they are over: they go on, also if the other one has only begun.
+                // This hub has sent no message about the end of its own alerts. So they go on, even if they have only begun at the
+                // other hub.
                 Whose::Other | Whose::GoesOver => {
                     alert.went_on
                         || said.iter().any(|one| one.was_there(ended))
@@ -449,7 +496,7 @@ impl Sharing {
         }
     }
 
-    /// Tells people and acts, as far as that is this hub's.
+    /// Sends messages and acts, for the alerts that this hub owns.
     pub fn tell(&mut self, alerts: Vec<Alert>, outside: &dyn Outside) {
         self.tell_at(alerts, outside, Moment::now());
     }
@@ -464,7 +511,7 @@ impl Sharing {
         self.decide(alerts, at).hand(outside, true);
     }
 
-    /// This is newer than what waits of the same alerts.
+    /// These alerts are newer than the waiting ones with the same labels.
     fn supersede(&mut self, alerts: &[Alert]) {
         if self.undecided.is_empty() {
             return;
@@ -484,18 +531,22 @@ impl Sharing {
         }
     }
 
-    /// What becomes of these alerts. Those of which that is not known yet wait.
+    /// Decides what this hub does with these alerts. Undecided ones wait.
     fn decide(&mut self, alerts: Vec<Alert>, at: Instant) -> Decided {
         let mut decided = Decided::default();
         for alert in alerts {
-            match self.of(&alert, at) {
+            let mine = self.of(&alert, at);
+            self.note_of_other(&alert, mine);
+            match mine {
                 Mine::Wholly => {
+                    let mut alert = alert;
                     let known = self.firings.take(&alert, self.now);
                     if !alert.is_firing() {
                         self.firings.end(&alert);
                     }
-                    // The hub whose it was has acted on it, or this one before.
+                    // The previous owner has acted on this alert, or this hub did before.
                     let goes_on = known.is_some() || self.resumed.remove(&alert.labels);
+                    alert.waits_since = self.waits_since(&alert, goes_on, at);
                     let acts = if goes_on { &mut decided.done } else { &mut decided.acted };
                     acts.push(alert.clone());
                     decided.known.extend(known.into_iter().flatten());
@@ -522,14 +573,33 @@ impl Sharing {
                     self.firings.end(&alert);
                     decided.left.push(alert);
                 }
-                // What people were told of it goes with it.
+                // The record of messages about the alert moves with it.
                 Mine::Later => {}
             }
         }
         decided
     }
 
-    /// What becomes of an alert is decided again with the next look.
+    /// Since when the message about an alert of no node has waited: at its previous owner, or here for that hub's word.
+    fn waits_since(&self, alert: &Alert, goes_on: bool, at: Instant) -> Option<i64> {
+        if goes_on && alert.is_firing() {
+            return Some(alert.starts_at);
+        }
+        let waited = at.saturating_duration_since(self.firings.seen(alert)?);
+        Some(self.now.saturating_sub(i64::try_from(waited.as_millis()).ok()?))
+    }
+
+    /// Notes an alert that fires here while another hub sends the messages about it.
+    fn note_of_other(&mut self, alert: &Alert, mine: Mine) {
+        let is_of_node = alert.labels.get(NODE_LABEL).is_some_and(|node| self.custody.is_node(node));
+        if mine != Mine::Not || !alert.is_firing() || is_of_node {
+            self.of_others.remove(&alert.labels);
+        } else if self.of_others.len() < UNDECIDED_MAX || self.of_others.contains_key(&alert.labels) {
+            self.of_others.insert(alert.labels.clone(), alert.clone());
+        }
+    }
+
+    /// Keeps an undecided alert: the next look decides again.
     fn wait(&mut self, alert: Alert) {
         if self.undecided.len() >= UNDECIDED_MAX {
             self.undecided.remove(0);
@@ -537,7 +607,7 @@ impl Sharing {
         self.undecided.push(alert);
     }
 
-    /// Says to other hubs what they need to go on: the state of the alerts, and what people were told.
+    /// Tells other hubs what they need to go on: the state of the alerts, and the messages that people got.
     pub fn say(&mut self, state: &Arc<str>, notifier: Option<&Notifier>, board: &Board) {
         let revision = (notifier.map_or(0, Notifier::revision), self.firings.revision());
         let words = self.heard.iter().filter_map(|heard| heard.word.as_ref());
@@ -562,6 +632,7 @@ impl Sharing {
                 state: state.clone(),
                 told: told.into(),
                 own: own.into(),
+                clock: self.clock,
             });
         }
         self.last = (state.clone(), revision, heard);
@@ -569,7 +640,7 @@ impl Sharing {
 }
 
 impl Decided {
-    /// Tells people and acts. `is_pass`: these are all alerts of a pass.
+    /// Sends messages and acts. `is_pass`: the list holds all alerts of a pass.
     fn hand(self, outside: &dyn Outside, is_pass: bool) {
         if !self.left.is_empty() {
             let left: BTreeSet<&Labels> = self.left.iter().map(|alert| &alert.labels).collect();
@@ -592,9 +663,9 @@ impl Decided {
     }
 }
 
-/// Whether an alert has ended here since another hub saw it active, or was taken over from it: what that one says is about an earlier
-/// firing, or it does not know yet that it has lost it. A hub that was started again says what it knew before, until it has judged; one
-/// that judges is asked each second, and has the last word on an end.
+/// Whether an alert has ended here since another hub saw it active, or was taken over from that hub. Then the other hub's word is
+/// about an earlier firing, or it has not heard of its loss. A restarted hub repeats its old state until it has judged; a judging
+/// hub is asked each second, and its word on an end is final.
 fn is_outdated(alert: &Alert, active: &Active, heard: &Heard, taken_at: Option<i64>) -> bool {
     if active.restored_from.zip(taken_at).is_some_and(|(seen_at, taken_at)| seen_at < taken_at) {
         return true;
@@ -609,17 +680,17 @@ fn is_of(nodes: &BTreeSet<Arc<str>>, labels: &Labels) -> bool {
     labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str()))
 }
 
-/// Whether what people were told is about a firing that has ended here since: not about one that there is now.
+/// Whether a message is about a firing that has ended here since, and not about the current one.
 fn is_over(ends: &HashMap<Labels, i64>, line: &ToldLine) -> bool {
     ends.get(&line.labels).is_some_and(|end| line.starts_at <= *end)
 }
 
-/// Another hub tells people of the alerts of these nodes.
+/// Another hub sends messages about the alerts of these nodes.
 fn release(outside: &dyn Outside, nodes: &BTreeSet<Arc<str>>) {
     outside.release(&|labels| is_of(nodes, labels));
 }
 
-/// Another hub tells people that these alerts are over.
+/// Another hub has told people that these alerts are over.
 fn forget(outside: &dyn Outside, ended: &BTreeSet<Labels>) {
     if !ended.is_empty() {
         tracing::info!("{} ended at another hub while this one was away", counted(ended.len(), "alert"));
@@ -627,7 +698,7 @@ fn forget(outside: &dyn Outside, ended: &BTreeSet<Labels>) {
     }
 }
 
-/// People know what another hub has told them.
+/// Records what another hub has told people.
 fn told(outside: &dyn Outside, word: &PeerWord, is_meant: &dyn Fn(&ToldLine) -> bool) {
     outside.adopt(word.told.iter().filter(|line| is_meant(line)).cloned().collect());
 }

@@ -1,5 +1,5 @@
-//! The rules that nodes judge by themselves: which ones these are, on which nodes, and what the nodes say. All others are left to the
-//! hub: every rule is judged on every node by exactly one of the two. It evaluates nothing and tells nobody.
+//! The rules that nodes judge by themselves: which rules, on which nodes, and their results. The hub judges the rest: for each rule
+//! and node, exactly one of the two judges. It evaluates nothing and tells nobody.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::groups::{Groups, Unfit};
 use super::judging::{Judging, Said, Seen};
 use super::passed::number;
 
-/// How often nodes are counted, and those that are not heard of at once are read.
+/// How often nodes are counted, and lanes are read that do not wake the judge.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
-/// A node that was away for longer has no samples any more that a rule of nodes could use: these reach back five minutes at most, and
-/// so does the look-back.
+/// A node that was away for longer has no samples that a rule of nodes could use: rules and the look-back reach back five minutes
+/// at most.
 const AWAY_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Nodes that have gone together with the hub below through which they came are left alone for as long as this hub's own nodes are
-/// after its restart (`groups.rs`, `SETTLING`): that hub may have been restarted.
+/// For this long the hub waits for nodes that went together with the hub below that connects them, since that hub may have been
+/// restarted. Own nodes get the same time after a restart (`groups.rs`, `SETTLING`).
 const HUB_BELOW_AWAY: Nanos = Nanos::from_secs(10);
 
 /// The rules that nodes judge.
@@ -32,24 +32,24 @@ pub(super) struct AtSource {
     rate: Rate,
     channels: HashMap<ChannelName, Judging>,
     of_rules: HashMap<RuleId, ChannelName>,
-    /// Rules that nodes could judge, and that the hub has taken over.
+    /// Rules that nodes could judge, but that the hub has taken over.
     taken_over: HashSet<RuleId>,
-    /// The same rules as they are written, each with the file and the name of its group.
+    /// The text of these rules, each with the file and the name of its group.
     taken_over_as: Vec<(Arc<str>, Arc<str>, Rule)>,
     seen: HashMap<NodeName, Seen>,
     have_come_or_gone: bool,
-    /// The nodes that the shares are of, and those that another hub judges.
+    /// The nodes that the shares cover, and the given share of rules that no node judges.
     near: BTreeSet<Arc<str>>,
     given_rest: Arc<Share>,
-    /// Nodes that have gone a moment ago with their hub, and the share of others with these.
+    /// Nodes that have just gone with their hub, and `given_rest` with these added.
     gone_with_hub: BTreeSet<Arc<str>>,
     rest: Arc<Share>,
-    /// The nodes that have gone a moment ago.
+    /// The nodes that have just gone.
     gone: Arc<BTreeSet<Arc<str>>>,
-    /// The share of a rule that no node judges: with these.
+    /// The share of a rule that no node judges, with `gone` added.
     of_hub: Arc<Share>,
     tended: Option<Instant>,
-    /// Other nodes judge than somebody has taken note of.
+    /// Which nodes judge has changed since the last call of `has_changed`.
     has_changed: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn tolerance(rate: Rate) -> i64 {
 }
 
 impl AtSource {
-    /// No rules so far; this thread judges.
+    /// Begins without rules. The current thread becomes the judge.
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
         let rows = RuleRows::new(cluster, std::thread::current());
         let (channels, of_rules, seen, near, rest) = Default::default();
@@ -92,7 +92,7 @@ impl AtSource {
         self.rows.nodes()
     }
 
-    /// Those of these nodes that are connected here themselves, and not through a hub below.
+    /// The nodes among these that are connected here directly, and not through a hub below.
     pub fn connected_here<'a>(&self, nodes: &'a [Arc<str>]) -> Vec<&'a str> {
         nodes.iter().map(|node| &**node).filter(|node| self.rows.is_direct(node)).collect()
     }
@@ -103,7 +103,7 @@ impl AtSource {
         stamps.map(|stamp| (stamp.real().0 / 1_000_000).cast_signed()).collect()
     }
 
-    /// From now on this is the share of a rule that no node judges: other hubs judge other nodes.
+    /// Sets the share of a rule that no node judges, since other hubs judge other nodes.
     pub fn leave(&mut self, rest: &Arc<Share>) {
         if !Arc::ptr_eq(&self.given_rest, rest) {
             self.given_rest = rest.clone();
@@ -111,8 +111,8 @@ impl AtSource {
         }
     }
 
-    /// Notes which nodes have gone a moment ago with the hub below through which they came: their alerts stay as they are. To be called
-    /// before rules are evaluated, and when they were.
+    /// Notes which nodes have just gone with the hub below that connects them: their alerts stay as they are. Call it before rules
+    /// are evaluated, and afterwards.
     pub fn note_lost_hubs(&mut self) {
         let gone = self.rows.gone_with_their_hub(HUB_BELOW_AWAY);
         let gone: BTreeSet<Arc<str>> = gone.iter().map(|node| Arc::from(node.as_str())).collect();
@@ -131,7 +131,7 @@ impl AtSource {
         self.make_shares();
     }
 
-    /// From now on these are the rules. Nodes go on with what they have of those that stay.
+    /// Replaces the rules. Nodes keep their state for rules that stay.
     pub fn change(&mut self, groups: &Groups) {
         let gathered = Gathered::new();
         let gathers = |name: &str| gathered.has(name);
@@ -142,7 +142,7 @@ impl AtSource {
                 let is_same = |(file, name, known): &&(Arc<str>, Arc<str>, Rule)| {
                     (file, name, known) == (&group.file, &group.name, one)
                 };
-                // It stays in its channel, so that nodes go on with the others there.
+                // The rule stays in its channel, so that nodes go on with the others there.
                 if let Some(known) = taken_over_before.iter().find(is_same) {
                     self.taken_over.insert(RuleId { group: number, rule });
                     self.taken_over_as.push(known.clone());
@@ -195,7 +195,7 @@ impl AtSource {
         }
     }
 
-    /// How long it is until somebody has to call [`AtSource::heard`].
+    /// The time until the next call of [`AtSource::heard`].
     pub fn until_next(&self) -> Duration {
         let elapsed = self.tended.map_or(PERIOD, |tended| tended.elapsed());
         PERIOD.saturating_sub(elapsed)
@@ -206,7 +206,7 @@ impl AtSource {
         &self.of_hub
     }
 
-    /// What is left of a rule for the hub; `None`: all of it.
+    /// The part of a rule that is left to the hub; `None`: all of it.
     pub fn share(&self, id: RuleId) -> Option<Arc<Share>> {
         if self.taken_over.contains(&id) {
             return None;
@@ -214,7 +214,7 @@ impl AtSource {
         Some(self.channels.get(self.of_rules.get(&id)?)?.share())
     }
 
-    /// Whether other nodes judge than at the last call.
+    /// Whether the set of judging nodes has changed since the last call.
     pub fn has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -236,7 +236,7 @@ impl AtSource {
         news
     }
 
-    /// Notes which nodes have gone a moment ago: their alerts do not end at once.
+    /// Notes which nodes have just gone: their alerts do not end at once.
     fn note_gone(&mut self, now: Instant) {
         let gone = self.seen.iter().filter(|(_, seen)| seen.gone_until().is_some_and(|until| now < until));
         let gone: BTreeSet<Arc<str>> = gone.map(|(node, _)| Arc::from(node.as_str())).collect();
@@ -250,7 +250,7 @@ impl AtSource {
         self.of_hub = Arc::new(Share { gone: self.gone.clone(), ..(*self.rest).clone() });
     }
 
-    /// Who judges on which nodes now.
+    /// Decides who judges on which nodes now.
     fn make_shares(&mut self) {
         let now = Instant::now();
         let is_near = |(_, seen): &(&NodeName, &Seen)| now.saturating_duration_since(seen.last) < AWAY_MAX;
@@ -264,8 +264,8 @@ impl AtSource {
         self.near = near.into_keys().collect();
     }
 
-    /// The hub judges this rule on all nodes from now on, until it is written in another way or the hub starts again. Rules that no
-    /// node judges stay as they are.
+    /// The hub judges this rule on all nodes until the rule is changed or the hub restarts. Rules that no node judges stay as they
+    /// are.
     pub fn take_over(&mut self, unfit: &Unfit, groups: &mut Groups) {
         let Unfit { id, node, why } = unfit;
         if !self.of_rules.contains_key(id) {
@@ -290,7 +290,7 @@ impl AtSource {
         groups.evaluate_soon(id.group, super::clock::now());
     }
 
-    /// Hands on what a node has said, row by row.
+    /// Passes on, row by row, what a node has said.
     pub fn take(&mut self, news: &RuleNews, groups: &mut Groups, take: &mut impl FnMut(&mut Groups, Said)) {
         let Some(judging) = self.channels.get_mut(&news.channel) else { return };
         if let Some(refusal) = &news.refusal {

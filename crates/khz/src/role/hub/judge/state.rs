@@ -1,6 +1,5 @@
-//! The file in which alerts outlive a restart: `alerts.jsonl` in the state directory. It is written at once when an alert has
-//! changed, else once a minute, so that the next hub knows how long nobody evaluated. What could not be written is written as soon as
-//! that is possible.
+//! The file `alerts.jsonl` in the state directory, in which alerts survive a restart. It is written at once when an alert changes,
+//! else once a minute, so that the next hub knows how long nothing was evaluated. A failed write is retried.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,10 +23,10 @@ pub(super) struct AlertState {
     file: Option<StateFile>,
     /// Other hubs ask for it.
     is_shared: bool,
-    /// When it was written (ms since 1970), and what.
+    /// When the state was last written (ms since 1970), and its text.
     written: i64,
     text: Arc<str>,
-    /// Which firings it says are this hub's.
+    /// The revision of this hub's own firings in the written state.
     revision: u64,
     /// Some groups find no room.
     too_large: Complaint,
@@ -49,7 +48,7 @@ impl AlertState {
         AlertState { file, is_shared, written, text, revision, too_large, unwritten }
     }
 
-    /// What an earlier hub left. A damaged file is put aside.
+    /// Reads the state that an earlier hub left. A damaged file is put aside.
     pub fn read(&self) -> Option<Saved> {
         let file = self.file.as_ref()?;
         let bytes = file.read(STATE_READ_BYTES_MAX as u64);
@@ -74,7 +73,7 @@ impl AlertState {
         &self.text
     }
 
-    /// True if the newest state could not be written, and it is time to try again.
+    /// True if the last write failed, and a retry is due.
     pub fn is_due_again(&self) -> bool {
         self.file.as_ref().is_some_and(StateFile::is_due_again)
     }

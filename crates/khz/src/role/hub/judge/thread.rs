@@ -1,5 +1,5 @@
-//! The thread that judges: it sleeps until a group is due, a node has said something, or somebody asks for the files to be loaded again,
-//! for a second at most. What takes long, the query of a rule, is done by another thread (`asker.rs`), so that what nodes say never waits.
+//! The thread that judges. It sleeps, for a second at most, until a group is due, a node sends a result, or a user asks to reload
+//! the files. Another thread (`asker.rs`) runs the queries of rules, which take long. So results of nodes never wait.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// All that it takes; this thread judges from now on.
+    /// Gathers all that the judge needs. The current thread becomes the judge.
     pub fn new(
         judge: Judge,
         query: Arc<dyn Query>,
@@ -66,7 +66,7 @@ impl Work {
         board.evaluated_by(std::thread::current());
         let saved = state.read();
         let sharing = Sharing::start(&peers, &name, identity, directory.as_deref(), saved.as_ref())?;
-        // Alerts that fire must not be resolved because their nodes are not back yet.
+        // Do not resolve firing alerts only because their nodes are not back yet.
         let settles = saved.is_some() || sharing.is_some();
         let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
         let asker = Asker::start(std::thread::current())?;
@@ -85,6 +85,7 @@ impl Work {
 
     /// Judges until it is to end.
     pub fn run(mut self) {
+        khz_notify::go_by(now);
         let board = self.means.board.clone();
         self.groups.show(&board, String::new());
         while !self.is_over.load(Ordering::Relaxed) {
@@ -93,7 +94,9 @@ impl Work {
             }
             self.settle_if_it_stood_still();
             self.begin_again_if_it_stood_still();
-            follow(|| self.source.newest());
+            if let Some(by) = follow(|| self.source.newest()) {
+                self.go_on_by_another_time(by);
+            }
             self.hear();
             self.aftermath.catch_up(&mut self.groups);
             if !self.aftermath.is_ready() {
@@ -140,7 +143,7 @@ impl Work {
         board.ended();
     }
 
-    /// How long it is until somebody looks at nodes again.
+    /// The time until nodes must be looked at again.
     fn until_next(&self) -> Duration {
         let of_source = self.source.until_next().min(self.aftermath.scoring.until_next(now()));
         self.aftermath.sharing.as_ref().map_or(of_source, |sharing| of_source.min(sharing.until_next()))
@@ -172,7 +175,7 @@ impl Work {
         board.reloaded(&told);
     }
 
-    /// The rows that nodes sent while this process stood still are on their way: rules wait for them, as after a restart.
+    /// After a standstill of this process, the rows of nodes are on their way. Rules wait for them, as after a restart.
     fn settle_if_it_stood_still(&mut self) {
         if let Some(pause) = self.pulse.halt() {
             let seconds = pause.as_secs();
@@ -183,34 +186,48 @@ impl Work {
         }
     }
 
-    /// Another hub may have taken over while this one stood still: it goes on as after a restart.
+    /// A user set the clock by which rules are judged by this many ms. Running passes of the old time would find no rows. Alerts
+    /// wait as long as before.
+    fn go_on_by_another_time(&mut self, by: i64) {
+        let given_up = self.groups.give_up();
+        self.aftermath.of(&given_up, &mut self.groups);
+        self.groups.clock_set(by, now());
+        if let Some(sharing) = &mut self.aftermath.sharing {
+            sharing.clock_set(by);
+        }
+        self.aftermath.keep(&mut self.groups);
+    }
+
+    /// After a standstill of this hub, another one may have taken over. This hub goes on as after a restart.
     fn begin_again_if_it_stood_still(&mut self) {
-        if !self.aftermath.sharing.as_mut().is_some_and(Sharing::notice) {
+        let Some(sharing) = &mut self.aftermath.sharing else { return };
+        if !sharing.notice() {
             return;
         }
+        let is_pause = sharing.has_paused();
         let given_up = self.groups.give_up();
-        self.groups.begin_again(now());
-        // Nobody is told of them before the others were asked.
+        self.groups.begin_again(now(), is_pause);
+        // This sends no messages before the other hubs were asked.
         self.aftermath.of(&given_up, &mut self.groups);
         self.aftermath.begin_again();
     }
 
-    /// What nodes say goes first: people hear of it at once, also while a slow rule is evaluated.
+    /// Results of nodes come first: people hear of them at once, even during a slow rule.
     fn hear(&mut self) {
         self.look(None);
         let Aftermath { scoring, sharing, .. } = &mut self.aftermath;
         scoring.look_if_due(&|| ours(sharing.as_ref()), now());
-        // Until it is known who judges which node, rows wait in their lanes.
+        // Rows wait in their lanes until it is known which hub judges which node.
         if !self.aftermath.is_ready() {
             return;
         }
-        // All of it is kept and told together: thousands of nodes may fail at once, and the file has the alerts of all.
+        // All results are saved and sent together: thousands of nodes may fail at once, and the file holds the alerts of all.
         let mut heard = Vec::new();
         for news in self.source.heard() {
             self.look(Some(&news));
             let sharing = self.aftermath.sharing.as_ref();
             if sharing.is_some_and(|sharing| sharing.away().contains(news.node.as_str())) {
-                // It has gone to another hub since it said that.
+                // The node has gone to another hub since it sent this.
                 continue;
             }
             let Work { groups, source, means, .. } = self;
@@ -232,7 +249,7 @@ impl Work {
         }
     }
 
-    /// A node that has gone may be on its way to another hub: no rule finds that it is down before that is decided.
+    /// A lost node may be on its way to another hub. This is decided before a rule can find that the node is down.
     fn look_if_nodes_are_lost(&mut self) {
         let Some(sharing) = &self.aftermath.sharing else { return };
         if self.groups.is_due(now()) && sharing.has_lost(&self.source.nodes()) {
@@ -240,7 +257,7 @@ impl Work {
         }
     }
 
-    /// Looks at who judges which node: once a second, and when there is news of a node that another hub has judged.
+    /// Checks which hub judges which node: once a second, and when a node sends news that another hub has judged so far.
     fn look(&mut self, news: Option<&RuleNews>) {
         let Some(sharing) = self.aftermath.sharing.as_mut() else { return };
         if !sharing.notice() && sharing.is_due(news.map(|news| &news.node)) {
@@ -256,14 +273,14 @@ impl Work {
         source.leave(sharing.rest());
         aftermath.of(&adopted, groups);
         aftermath.keep(groups);
-        // What it said before it stood still may not be so any more: that is known when the others were asked.
+        // The last word may be outdated after a standstill. This is known once the others were asked.
         if aftermath.is_ready() {
             aftermath.board.confirm();
         }
     }
 }
 
-/// These nodes are connected here, and another hub has them, too, and judges them.
+/// Warns of nodes that are connected here while another hub also has and judges them.
 fn warn_of_names_in_use_twice(nodes: &[&str]) {
     let Some(first) = nodes.first() else { return };
     let others = match nodes.len() {
@@ -276,17 +293,17 @@ fn warn_of_names_in_use_twice(nodes: &[&str]) {
     );
 }
 
-/// The nodes that this hub judges since they were here.
+/// The names of the nodes that this hub judges because they were here.
 fn ours(sharing: Option<&Sharing>) -> Ours {
     Some(sharing?.names().into_iter().collect())
 }
 
-/// What is left of each rule for this hub.
+/// The part of each rule that is left to this hub.
 fn share(source: &AtSource) -> impl Fn(RuleId) -> Arc<Share> {
     move |id| source.share(id).unwrap_or_else(|| source.of_hub().clone())
 }
 
-/// What follows when something has come of rules.
+/// Carries out what follows from the results of rules.
 struct Aftermath {
     state: AlertState,
     scoring: Scoring,
@@ -295,7 +312,7 @@ struct Aftermath {
     numbers: Arc<Numbers>,
     board: Arc<Board>,
     sharing: Option<Sharing>,
-    /// People were told of what had ended before this hub was started again.
+    /// Messages about alerts that ended before the restart were sent.
     has_told_ends: bool,
 }
 
@@ -305,14 +322,14 @@ impl Aftermath {
         self.sharing.as_ref().is_none_or(Sharing::is_ready)
     }
 
-    /// What anybody sees or is told outlives this process: the file comes first.
+    /// Writes the file before anybody sees or hears of a result, so that it survives this process.
     fn of(&mut self, all: &[Passed], groups: &mut Groups) {
         if all.is_empty() {
             return;
         }
         all.iter().for_each(|passed| groups.without_rule.heard(&passed.pass.alerts));
         self.save(groups);
-        // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
+        // This comes after the alerts: a hub that is killed in between restores the missing part from their file.
         self.scoring.take(all, now());
         for passed in all {
             groups.log(passed);
@@ -324,20 +341,20 @@ impl Aftermath {
         self.say();
     }
 
-    /// It stood still, and goes on as after a restart.
+    /// After a standstill, goes on as after a restart.
     fn begin_again(&mut self) {
         self.sharing.iter_mut().for_each(Sharing::begin_again);
         self.has_told_ends = false;
     }
 
-    /// What ended just before this hub was started again is told before anything new: once.
+    /// Sends once, before anything new, the messages about alerts that ended just before the restart.
     fn of_ends_before(&mut self, groups: &mut Groups) {
         if !std::mem::replace(&mut self.has_told_ends, true) {
             self.tell(|| groups.restored_ends());
         }
     }
 
-    /// Tells people, and those who act, that alerts are over since they have no rule any more.
+    /// Sends messages and acts for alerts that are over because they have no rule any more.
     fn of_rules_gone(&mut self, groups: &mut Groups) {
         let alerts = groups.without_rule_due(now());
         if alerts.is_empty() {
@@ -348,18 +365,18 @@ impl Aftermath {
         self.say();
     }
 
-    /// Keeps the state where it outlives this process, and says it to other hubs.
+    /// Saves the state, and tells it to other hubs.
     fn keep(&mut self, groups: &mut Groups) {
         self.save(groups);
         self.say();
     }
 
-    /// Keeps the state where it outlives this process.
+    /// Saves the state, so that it survives this process.
     fn save(&mut self, groups: &mut Groups) {
         self.state.keep(groups, self.sharing.as_ref(), &self.numbers, now());
     }
 
-    /// Writes what could not be written, when it is time to try again.
+    /// Retries a failed write when it is due.
     fn catch_up(&mut self, groups: &mut Groups) {
         if self.state.is_due_again() {
             self.keep(groups);
@@ -375,7 +392,7 @@ impl Aftermath {
         }
     }
 
-    /// Tells people of the alerts of a pass, and those who act.
+    /// Sends messages and acts for the alerts of a pass.
     fn tell_pass(&mut self, passed: &Passed, groups: &mut Groups) {
         if self.sharing.is_some() {
             return self.tell(|| groups.alerts(passed));

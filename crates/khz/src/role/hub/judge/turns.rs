@@ -1,5 +1,5 @@
-//! Whose turn it is: groups that are due are evaluated rule by rule, and the one that has used the least time is next, so that a slow
-//! group makes another wait for one rule, not for all. A group that is late is logged and counted while it is.
+//! Decides the order of work. Due groups are evaluated rule by rule, and the group that has used the least time is next. So a slow
+//! group delays another one by one rule only. While a group is late, this is logged and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,11 @@ use super::passed::{Passed, name_of};
 /// The least time that a rule may take.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// With what groups are evaluated.
+/// What the evaluation of groups needs.
 pub(super) struct Means {
     pub query: Arc<dyn Query>,
     pub job: Arc<str>,
-    /// The rule that is evaluated is to stop.
+    /// Tells the running evaluation of a rule to stop.
     pub interrupted: Arc<AtomicBool>,
     pub numbers: Arc<Numbers>,
     pub board: Arc<Board>,
@@ -42,7 +42,7 @@ pub(super) struct Turn {
 pub(super) enum Begun {
     /// No group is due.
     Idle,
-    /// This is to be evaluated. What comes of it is for [`Groups::end_turn`].
+    /// Evaluate this rule. The result goes to [`Groups::end_turn`].
     Rule(Box<Job>),
     /// A group without rules is done.
     Group(Passed),
@@ -50,14 +50,14 @@ pub(super) enum Begun {
 
 /// What a turn has brought.
 pub(super) enum Turned {
-    /// A rule was evaluated, or was to stop.
+    /// The evaluation of a rule has ended, or somebody stopped it.
     Rule,
     /// A group is done.
     Group(Passed),
 }
 
 impl Groups {
-    /// The rule whose turn it is, with all that its evaluation takes.
+    /// The rule that is next, with all that its evaluation needs.
     pub fn begin_turn(&mut self, means: &Means, now: i64, share: &dyn Fn(RuleId) -> Arc<Share>) -> Begun {
         self.begin_due(means, now);
         let turns = self.running.iter().filter(|number| self.all[**number].turn.is_some());
@@ -76,7 +76,7 @@ impl Groups {
         Begun::Rule(Box::new(Job { id: RuleId { group: number, rule }, turn, asking, engine }))
     }
 
-    /// What has come of a rule that was evaluated. `now_share` says who judges it now, and `shown` what is shown of that.
+    /// Takes the result of an evaluated rule. `now_share`: who judges the rule now. `shown`: what users see of that.
     pub fn end_turn(
         &mut self,
         done: Done,
@@ -108,7 +108,7 @@ impl Groups {
     /// Ends a pass.
     fn finish(&mut self, number: usize, turn: Turn) -> Passed {
         let judged = &mut self.all[number];
-        // Others wait for what this hub knows by itself of alerts from before it was started.
+        // Other hubs wait until this hub knows by itself the state of alerts from before its start.
         self.has_changed |= judged.evaluator.is_restored() && judged.evaluator.size().alerts > 0;
         let pass = judged.evaluator.finish(turn.passing);
         let group = judged.evaluator.group().clone();
@@ -116,7 +116,7 @@ impl Groups {
         Passed { number, name: name_of(&group), group, pass, is_whole: true }
     }
 
-    /// The pass of a group is over: it waits until it is due again.
+    /// The pass of a group is over. The group waits until it is due again.
     fn wait_again(&mut self, number: usize, now: i64) {
         self.running.retain(|one| *one != number);
         let judged = &mut self.all[number];
@@ -130,7 +130,7 @@ impl Groups {
     /// Begins the passes that are due, the longest due first.
     fn begin_due(&mut self, means: &Means, now: i64) {
         let all = &mut self.all;
-        // What was due in the future is not waited for.
+        // If the clock was set back, do not wait for old due times.
         self.schedule.look(now, |number, _| {
             all[number].not_too_far(now);
             all[number].due
@@ -142,12 +142,12 @@ impl Groups {
             self.running.push(number);
             let judged = &mut self.all[number];
             judged.begin(means, now);
-            // Who has slept for long has saved up nothing.
+            // A group that has slept for long gets no advantage from it.
             judged.used = judged.used.max(least);
         }
     }
 
-    /// Gives up the passes that run. Returns what has come of them.
+    /// Stops the running passes. Returns their results so far.
     pub fn give_up(&mut self) -> Vec<Passed> {
         let mut given_up = Vec::new();
         for number in std::mem::take(&mut self.running) {
@@ -177,7 +177,7 @@ impl Judged {
         self.turn = Some(Turn { passing, source, begun: Instant::now(), used: Duration::ZERO });
     }
 
-    /// Nobody waits for what is due in a future that no clock has shown but one that was set back.
+    /// Moves a due time that lies too far ahead, since only a clock that was set back explains it.
     fn not_too_far(&mut self, now: i64) {
         let farthest = now.saturating_add(self.evaluator.interval()).saturating_add(SETTLING);
         if self.due > farthest {

@@ -1,5 +1,5 @@
-//! Alerts whose rule was removed or changed, or gave more than its limit: people hear at once that they are resolved. They are mentioned again while others
-//! that were resolved are, since a restart of the hub may have come in between.
+//! Alerts whose rule was removed, was changed, or gave too many alerts. People hear at once that they are resolved. They are listed
+//! again for the same time as other resolved alerts, since the hub may be restarted in between.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use khz_rules::{Gone, GoneAlert, PassedAlert, RuleSet, Saved, SavedGone};
 
 use super::passed::{LOGGED_MAX, for_people, shown_labels};
 
-/// How often they are mentioned (ms).
+/// How often these alerts are listed (ms).
 const MENTIONED_EVERY: u64 = 60_000;
 
 /// The alerts of a hub that have no rule.
 #[derive(Default)]
 pub(super) struct WithoutRule {
     all: Gone,
-    /// Those of which nobody was told.
+    /// The alerts that nobody has heard of yet.
     news: Vec<GoneAlert>,
-    /// When they were mentioned last (ms since 1970).
+    /// When they were last listed (ms since 1970).
     mentioned: Option<i64>,
-    /// When an earlier process judged last, and when this one has found what that one left behind (ms since 1970).
+    /// When an earlier process last judged, and when this process found its remaining alerts (ms since 1970).
     restored: Option<(i64, i64)>,
 }
 
 impl WithoutRule {
-    /// What an earlier process left behind that has no rule in this set. Nobody may have been told.
+    /// Takes the alerts of an earlier process that have no rule in this set. People may not have heard of them.
     pub fn restore(saved: Option<&Saved>, set: &RuleSet, now: i64) -> Self {
         let groups: Vec<_> = set.groups().cloned().collect();
         let all = saved.map(|saved| Gone::restore(saved, &groups, now)).unwrap_or_default();
@@ -32,13 +32,12 @@ impl WithoutRule {
         WithoutRule { all, restored: judged_at.map(|at| (at, now)), ..WithoutRule::default() }
     }
 
-    /// Nodes have come: what ended on them is mentioned soon, since nobody told people while they were away.
+    /// Nodes have come. Alerts that ended on them are listed soon, since nobody told people while the nodes were away.
     pub fn mention_again(&mut self) {
         self.mentioned = None;
     }
 
-    /// Forgets those of before this process was started that another hub has taken over meanwhile, at this time. Only those that are
-    /// wanted. Returns them.
+    /// Forgets the wanted alerts from before this process was started that another hub has taken over at this time. Returns them.
     pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {
         let Some((judged_at, restored_at)) = self.restored.filter(|(judged_at, _)| taken_at > *judged_at)
         else {
@@ -55,7 +54,7 @@ impl WithoutRule {
         meant
     }
 
-    /// Takes alerts that have lost their rule. Those whose labels another rule's firing alerts have are not over.
+    /// Takes alerts that have lost their rule. If another rule has a firing alert with the same labels, the alert is not over.
     pub fn add<'a>(&mut self, mut gone: Vec<GoneAlert>, firing: impl Iterator<Item = &'a LabelSet>) {
         if gone.is_empty() && self.all.is_empty() {
             return;
@@ -81,7 +80,7 @@ impl WithoutRule {
         self.news.extend(gone);
     }
 
-    /// Rules say something of these alerts, which is newer.
+    /// Rules have reported these alerts, which is newer.
     pub fn heard(&mut self, alerts: &[PassedAlert]) {
         if self.all.is_empty() && self.news.is_empty() {
             return;
@@ -92,7 +91,7 @@ impl WithoutRule {
         }
     }
 
-    /// What people are to be told now.
+    /// The messages that are due now.
     pub fn due(&mut self, now: i64, external_url: &str) -> Vec<khz_notify::Alert> {
         let is_due = self.mentioned.is_none_or(|at| now.abs_diff(at) >= MENTIONED_EVERY);
         let text = |one: &GoneAlert| for_people(&one.alert, &one.expr, external_url);
@@ -102,7 +101,7 @@ impl WithoutRule {
         }
         self.mentioned = Some(now);
         self.all.expire(now);
-        // There may be more news than are kept.
+        // There may be more news than the list keeps.
         news.into_iter().chain(self.all.iter().map(text)).collect()
     }
 

@@ -1,5 +1,6 @@
-//! What a control group is, and what people call it. Service managers, Slurm and container runtimes put numbers into the names of
-//! groups; the names that belong to these numbers are in their own files. A name that is not found is left as a number.
+//! The kind of a control group, and the name that people use for it. Service managers, Slurm and container runtimes put numbers
+//! into the names of groups; the names that belong to these numbers are in their own files. A name that is not found is left as a
+//! number.
 //!
 //! | group | name |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | `lxc.payload.NAME` | `lxc/NAME` |
 //!
 //! Only the owner of all groups (root) gives such names, and only at the places where these programs make their groups: a group that
-//! somebody else can have made, or that is elsewhere, keeps its path. Users may make groups in the parts of the tree that are theirs,
-//! and call them as they like.
+//! another user may have made, or that is elsewhere, keeps its path. Users may make groups in their own parts of the tree, with any
+//! names.
 
 use std::fs;
 use std::io::Read;
@@ -84,8 +85,8 @@ impl Names {
         Some(self.root.as_ref()?.join(path))
     }
 
-    /// What the group at this path is. `groups` is the folder of all groups. `None`: the group is a manager's own, and nothing of it
-    /// is looked at.
+    /// The kind of the group at this path. `groups` is the folder of all groups. `None`: the group belongs to a manager itself, and
+    /// is not surveyed.
     pub fn of(&self, groups: &Path, path: &str) -> Option<Named> {
         let parts: Vec<&str> = path.split('/').collect();
         let what = What::of(&parts);
@@ -245,12 +246,12 @@ impl Names {
     }
 }
 
-/// What the names on a path say that a group is.
+/// The kind of a group, by the names on its path.
 enum What<'a> {
     /// Slurm's; its scope is the part with this number.
     Slurm(usize),
     Pod(String),
-    /// Of the pod with this identifier the container with that one.
+    /// A container (second identifier) of a pod (first identifier).
     ContainerOfPod(String, &'a str),
     /// A runtime and an identifier.
     Container(&'static str, &'a str),
@@ -300,7 +301,8 @@ impl<'a> What<'a> {
             What::Slurm(at) => *at == slices,
             What::Pod(_) => rest.is_empty() || is_top && rest.len() <= 3 && rest[0] == "kubepods",
             What::ContainerOfPod(..) => rest.len() == 1 || is_top && rest.len() <= 4 && rest[0] == "kubepods",
-            // Without systemd, a group at the top may be above them. With it, only slices are: what it makes there ends with `.scope`.
+            // Without systemd, a top group may be above containers. With systemd, only slices are: groups that systemd makes at
+            // the top end with `.scope`.
             What::Container(..) => {
                 rest.len() == 1 || is_top && rest.len() == 2 && !rest.iter().any(|part| part.contains('.'))
             }
@@ -352,7 +354,7 @@ fn is_of_owner(groups: &Path, path: &str) -> bool {
     })
 }
 
-/// The beginning of a file; of a pipe or a device nothing, since that could wait.
+/// The beginning of a file. A pipe or a device gives `None`, since reading it could wait.
 fn bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;

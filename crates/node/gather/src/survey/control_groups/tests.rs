@@ -154,7 +154,52 @@ fn two_containers_of_one_name_stay_apart_and_groups_beyond_the_limit_are_counted
     // The group right below, with all that is in it.
     assert_eq!(groups.0.survey.lock().left_out, [1]);
     let problem = groups.0.survey.lock().problems[0].clone().unwrap_or_default();
-    assert_eq!(problem, "1 control groups are left out: khz shows 2048, and 12 levels");
+    let expected = "1 control groups are left out: khz shows 2048, and 12 levels; ";
+    assert!(problem.starts_with(expected), "{problem}");
+}
+
+#[test]
+fn groups_that_were_shown_keep_their_places_and_gone_ones_give_theirs_to_new_ones() {
+    let root = Root::new("places");
+    for group in ["last.slice", "last.slice/a.service", "last.slice/b.service"] {
+        root.group(group);
+    }
+    let groups = root.survey();
+    let shown = || {
+        let names = groups.names();
+        let is = |name: &str| names.iter().any(|shown| shown == name);
+        let old = ["last.slice", "last.slice/a.service", "last.slice/b.service"].map(is);
+        (names.len(), old, groups.0.survey.lock().left_out[0])
+    };
+    assert_eq!(shown(), (3, [true; 3], 0));
+    // By their names, these come before them.
+    (0..CONTROL_GROUPS_MAX + 7).for_each(|number| root.group(&format!("g{number}")));
+    assert_eq!(shown(), (CONTROL_GROUPS_MAX, [true; 3], 10));
+    std::fs::remove_dir_all(root.0.join("sys/fs/cgroup/last.slice/a.service")).unwrap();
+    assert_eq!(shown(), (CONTROL_GROUPS_MAX, [true, false, true], 9));
+    root.group("a-new");
+    assert_eq!(shown(), (CONTROL_GROUPS_MAX, [true, false, true], 10));
+    let problem = groups.0.problem().unwrap_or_default();
+    assert!(problem.starts_with("10 control groups are left out: "), "{problem}");
+}
+
+#[test]
+fn the_path_of_a_container_of_kubernetes_is_whole() {
+    let root = Root::new("long-path");
+    let uid = "aaaaaaaa_1234_1234_1234_123456789abc";
+    let pod = format!("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice");
+    let container = format!("{pod}/cri-containerd-{}.scope", "0123456789abcdef".repeat(4));
+    root.group_with_parents(&container);
+    // Longer than the name of a group may be: it is cut.
+    let (long, part) = ("l".repeat(200), "m".repeat(200));
+    root.group_with_parents(&format!("{long}/{part}"));
+    let parser = root.survey().look();
+    let paths: Vec<String> = (0..parser.schema().len())
+        .filter_map(|slot| Some(parser.reading(slot)?.labels()?.get("path")?.to_owned()))
+        .collect();
+    assert!(container.len() > 180 && paths.contains(&container), "{paths:?}");
+    let cut = format!("{long}/{}…", "m".repeat(255 - 3 - 201));
+    assert!(paths.contains(&cut), "{paths:?}");
 }
 
 #[test]

@@ -11,13 +11,13 @@ use rustix::io::{Errno, read};
 const OF_FOLDER: WatchFlags =
     WatchFlags::CREATE.union(WatchFlags::DELETE).union(WatchFlags::MOVE).union(WatchFlags::ONLYDIR);
 
-/// Room for some events; what does not fit is read next.
+/// Room for some events; further events are read next.
 const EVENTS_BYTES: usize = 4_096;
 
 /// Watches the groups of the last walk.
 #[derive(Default)]
 pub(super) struct Watch {
-    /// `None` before the first walk, and where the kernel refused something: then each survey walks.
+    /// `None` before the first walk, and if the kernel refused something. Then each survey walks.
     inotify: Option<OwnedFd>,
 }
 
@@ -47,8 +47,8 @@ impl Watch {
         }
     }
 
-    /// Watches a folder of groups. One that is watched already stays so, and the watch of a removed folder ends by itself: only the
-    /// kernel knows whether a folder of the same name is still the same.
+    /// Watches a folder of groups. A watched folder stays watched, and the watch of a removed folder ends by itself: only the
+    /// kernel knows whether a folder of the same name is still the same folder.
     pub fn folder(&mut self, folder: &Path) {
         let Some(inotify) = &self.inotify else { return };
         let watched = inotify::add_watch(inotify, folder, OF_FOLDER).and_then(|_| {

@@ -1,5 +1,5 @@
-//! Places for the processes that take most of something. A process keeps its place while it is one of them: places in the order of
-//! their use would name other processes in each row, and each name takes room wherever rows are kept.
+//! Places for the processes that take most of something. A process keeps its place while it is one of these. If places were in the
+//! order of use, each row would name other processes, and each name takes room wherever rows are kept.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ impl Places {
         Places { holders: vec![None; count] }
     }
 
-    /// Gives the largest of these uses their places. Who holds one and is needed no more keeps it until another needs it or it ends:
-    /// `use_of` is `None` for a process that has ended.
+    /// Gives the largest of these uses their places. A process that is no longer among the largest keeps its place until another one
+    /// needs it, or until it ends: `use_of` is `None` for a process that has ended.
     pub fn assign(&mut self, mut uses: Vec<(u64, Key)>, use_of: impl Fn(Key) -> Option<u64>) {
         let count = self.holders.len();
         uses.retain(|(amount, _)| *amount > 0);

@@ -49,8 +49,8 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// The name of a program. Threads of the kernel have a name of their own each, such as `kworker/3:1-events`: what stands before the
-/// slash is common to their kind.
+/// The name of a program. Each kernel thread has its own name, such as `kworker/3:1-events`. The part before the slash is common to
+/// its kind.
 fn program(command: &[u8], is_kernel: bool) -> &[u8] {
     match command.iter().position(|&byte| byte == b'/').filter(|at| is_kernel && *at > 0) {
         Some(slash) => &command[..slash],

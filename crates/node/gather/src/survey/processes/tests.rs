@@ -197,15 +197,35 @@ fn a_process_whose_file_is_refused_is_there_and_sums_without_it_are_unknown() {
 fn hidden_processes_and_refused_ones_have_a_sentence_each_without_a_number() {
     let of = |unseen: Unseen| unseen.problem(Path::new("/proc"));
     assert_eq!(of(Unseen::default()), None);
-    assert_eq!(of(Unseen { left_out: 3, ..Unseen::default() }), None, "the limit has its own number");
+    let beyond = of(Unseen { left_out: 3, is_beyond: true, ..Unseen::default() }).unwrap();
+    assert!(beyond.starts_with("there are more than 32768 processes: "), "{beyond}");
     let hiding = of(Unseen { is_hiding: true, ..Unseen::default() }).unwrap();
     assert!(hiding.starts_with("/proc is mounted with hidepid: "), "{hiding}");
-    let refused = |errno| of(Unseen { left_out: 1, refused: Some((7, errno)), is_hiding: false }).unwrap();
+    let refused = |errno| of(Unseen { left_out: 1, refused: Some((7, errno)), ..Unseen::default() }).unwrap();
     for errno in [Errno::PERM, Errno::ACCESS] {
         assert!(refused(Some(errno)).contains("most likely /proc is mounted with hidepid"));
     }
     assert!(!refused(Some(Errno::IO)).contains("hidepid") && !refused(None).contains("hidepid"));
     assert!([Errno::MFILE, Errno::NFILE, Errno::NOMEM].into_iter().all(is_want) && !is_want(Errno::ACCESS));
+}
+
+#[test]
+fn of_hidden_processes_each_number_of_all_is_unknown() {
+    let proc = Proc::new("hidden");
+    proc.process(7, "one", 100, 50, 10);
+    let processes = Processes::new(&proc.0, 5);
+    let mut state = processes.state.lock().unwrap();
+    let mut unseen = looks_with(&mut state, &proc.0).unwrap();
+    let mut text_of = |unseen| {
+        let text = state.text(&proc.0.join("proc"), 5, None, unseen);
+        String::from_utf8(text).unwrap().lines().next().unwrap().to_owned()
+    };
+    assert_eq!(text_of(unseen), "* count=1 threads=2 left_out=0");
+    unseen.left_out = 2;
+    assert_eq!(text_of(unseen), "* count=3 threads=unreadable left_out=2");
+    // Those that are seen and cannot be read are not all.
+    unseen.is_hiding = true;
+    assert_eq!(text_of(unseen), "* count=unreadable threads=unreadable left_out=unreadable");
 }
 
 /// Lists this user's descriptors: the last of them are taken while a test holds these.

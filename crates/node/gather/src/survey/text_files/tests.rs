@@ -3,6 +3,7 @@
 use super::*;
 use crate::made_up::MadeUp;
 use crate::survey::looks::Looks;
+use crate::survey::{SurveySettings, TEXT_FILE_NAMES_MAX};
 use khz_model::Reading;
 use khz_parse::{Subject, textfile::FILE};
 use std::ffi::OsStr;
@@ -209,4 +210,159 @@ fn each_series_of_a_file_that_is_taken_can_be_said_in_a_schema() {
         check(format!("# HELP x {value}\n# TYPE x counter\nx{{b=\"{value}\",c=\"{value}{value}\"}} 1\n"));
     }
     assert!(taken > 50 && refused > 20, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn a_name_keeps_its_first_type_and_a_counter_below_zero_is_an_error() {
+    let root = MadeUp::new("text-files-types");
+    root.write(&file("a.prom"), "# TYPE cg counter\ncg 5\nother 1\n");
+    root.write(&file("free.prom"), "# TYPE g gauge\ng -1\n");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.cg 5", "text.other 1", "text.g -1"]);
+    let without = ["textfile.error 1", "text.g -1"];
+    for (text, expected) in [
+        (
+            "# TYPE cg gauge\ncg 4\nother 2\n",
+            &["textfile.error 0", "text.cg 4", "text.other 2", "text.g -1"][..],
+        ),
+        ("# TYPE cg gauge\ncg -5\nother 3\n", &without),
+        ("cg -6\nother 4\n", &without),
+        ("# TYPE cg counter\ncg -6\nother 4\n", &without),
+        // Other labels are another series, whose name has its type, too.
+        ("# TYPE cg gauge\ncg{a=\"1\"} -7\nother 5\n", &without),
+        ("other 6\n", &["textfile.error 0", "text.other 6", "text.g -1"]),
+        ("cg -8\nother 7\n", &without),
+        ("cg 0\n", &["textfile.error 0", "text.cg 0", "text.g -1"]),
+    ] {
+        root.write(&file("a.prom"), text);
+        assert_eq!(shown(&looks), expected, "{text}");
+        let is_told = looks.problem().is_some_and(|problem| {
+            problem.contains("cg is a counter") && problem.ends_with("and below zero")
+        });
+        assert_eq!(is_told, expected == without, "{text}: {:?}", looks.problem());
+    }
+    // Another file is no way around it.
+    std::fs::remove_file(root.join(file("a.prom"))).unwrap();
+    root.write(&file("b.prom"), "# TYPE cg gauge\ncg{b=\"2\"} -1\n");
+    assert_eq!(shown(&looks), without);
+    // What was no counter first is none later.
+    root.write(&file("b.prom"), "# TYPE g counter\ng{a=\"1\"} -1\n");
+    std::fs::remove_file(root.join(file("free.prom"))).unwrap();
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.g[a=1] -1"]);
+    let parser = looks.parse(&FILE);
+    let series = parser.schema().series().iter().find(|series| &*series.metric.name == "text.g").unwrap();
+    assert_eq!(series.metric.kind, khz_model::Kind::Gauge);
+}
+
+#[test]
+fn a_folder_that_somebody_has_named_is_an_error_while_it_cannot_be_read() {
+    let root = MadeUp::new("text-files-folder");
+    let settings = |expects_text_files| SurveySettings {
+        text_files: "/srv/numbers".into(),
+        expects_text_files,
+        ..SurveySettings::default()
+    };
+    let (named, usual) = (
+        Looks::with(&root, &settings(true), Subject::TextFiles),
+        Looks::with(&root, &settings(false), Subject::TextFiles),
+    );
+    let problem = || named.problem().unwrap_or_default();
+    let begin = "textfile.error is 1, since the folder of files of numbers cannot be read: ";
+    // Never there; then with a file; gone; a file; a link in a circle, as root may read all folders; there again.
+    assert_eq!((shown(&named), usual.bytes()), (vec!["textfile.error 1".into()], Err(Errno::NOENT)));
+    assert!(
+        problem().starts_with(begin) && problem().contains("/srv/numbers: No such file"),
+        "{}",
+        problem()
+    );
+    let place = root.join("srv/numbers");
+    for _ in 0..2 {
+        root.write("srv/numbers/a.prom", "on 1\n");
+        assert_eq!(
+            (shown(&named), problem()),
+            (vec!["textfile.error 0".into(), "text.on 1".into()], String::new())
+        );
+        assert_eq!(shown(&usual), ["textfile.error 0", "text.on 1"]);
+        std::fs::remove_dir_all(&place).unwrap();
+        assert_eq!((shown(&named), usual.bytes()), (vec!["textfile.error 1".into()], Err(Errno::NOENT)));
+        root.write("srv/numbers", "a file");
+        assert_eq!(
+            (shown(&named), shown(&usual)),
+            (vec!["textfile.error 1".into()], vec!["textfile.error 1".into()])
+        );
+        assert!(problem().ends_with("/srv/numbers: it is no folder"), "{}", problem());
+        std::fs::remove_file(&place).unwrap();
+        std::os::unix::fs::symlink(&place, &place).unwrap();
+        assert_eq!(
+            (shown(&named), shown(&usual)),
+            (vec!["textfile.error 1".into()], vec!["textfile.error 1".into()])
+        );
+        assert!(problem().starts_with(begin), "{}", problem());
+        std::fs::remove_file(&place).unwrap();
+    }
+}
+
+#[test]
+fn files_that_are_shown_keep_their_places_when_others_come() {
+    let series =
+        |name: &str, count: usize| (0..count).map(|n| format!("{name}{{n=\"{n}\"}} 1\n")).collect::<String>();
+    let count_of = |looks: &Looks, name: &str| {
+        shown(looks).iter().filter(|line| line.starts_with(&format!("text.{name}["))).count()
+    };
+    // Numbers.
+    let root = MadeUp::new("text-files-places");
+    root.write(&file("z.prom"), series("z", 5_000));
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(count_of(&looks, "z"), 5_000);
+    root.write(&file("a.prom"), series("a", 5_000));
+    assert_eq!(
+        (count_of(&looks, "z"), count_of(&looks, "a"), shown(&looks)[0].as_str()),
+        (5_000, 0, "textfile.error 1")
+    );
+    root.write(&file("b.prom"), series("b", 3_000));
+    assert_eq!(["z", "a", "b"].map(|name| count_of(&looks, name)), [5_000, 0, 3_000]);
+    // One that grows pushes no other out.
+    root.write(&file("b.prom"), series("b", 4_000));
+    assert_eq!(["z", "a", "b"].map(|name| count_of(&looks, name)), [5_000, 0, 0]);
+    std::fs::remove_file(root.join(file("z.prom"))).unwrap();
+    assert_eq!(["z", "a", "b"].map(|name| count_of(&looks, name)), [0, 5_000, 0]);
+    // Bytes of names.
+    let root = MadeUp::new("text-files-places-names");
+    let long = |name: &str| {
+        (0..200).map(|n| format!("{name}{{n=\"{n}{}\"}} 1\n", "v".repeat(4_000))).collect::<String>()
+    };
+    root.write(&file("z.prom"), long("z"));
+    let looks = Looks::at(&root, Subject::TextFiles);
+    root.write(&file("a.prom"), long("a"));
+    assert_eq!(["z", "a"].map(|name| count_of(&looks, name)), [200, 0]);
+    // Bytes of files.
+    let root = MadeUp::new("text-files-places-bytes");
+    let large = |name: &str| {
+        format!("{name}{{n=\"1\"}} 1\n") + &"# a comment\n".repeat(TEXT_FILE_BYTES_MAX as usize / 12 - 10)
+    };
+    ["w", "x", "y", "z"].iter().for_each(|name| root.write(&file(&format!("{name}.prom")), large(name)));
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(["w", "x", "y", "z"].map(|name| count_of(&looks, name)), [1; 4]);
+    root.write(&file("a.prom"), large("a"));
+    assert_eq!(["a", "w", "x", "y", "z"].map(|name| count_of(&looks, name)), [0, 1, 1, 1, 1]);
+    // Files.
+    let root = MadeUp::new("text-files-places-files");
+    root.write(&file("z.prom"), "z{n=\"1\"} 1\n");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    (0..TEXT_FILES_MAX + 2)
+        .for_each(|number| root.write(&file(&format!("f{number:03}.prom")), format!("f{number} 1\n")));
+    let lines = shown(&looks);
+    assert_eq!((lines.len(), lines[0].as_str()), (1 + TEXT_FILES_MAX, "textfile.error 1"));
+    assert_eq!(count_of(&looks, "z"), 1);
+    assert!(looks.problem().unwrap_or_default().contains("3 files beyond 256"), "{:?}", looks.problem());
+}
+
+#[test]
+fn of_two_files_with_the_same_series_the_first_of_the_alphabet_has_it_also_if_it_comes_later() {
+    let root = MadeUp::new("text-files-alphabet");
+    root.write(&file("z.prom"), "on 1\n");
+    let looks = Looks::at(&root, Subject::TextFiles);
+    assert_eq!(shown(&looks), ["textfile.error 0", "text.on 1"]);
+    root.write(&file("a.prom"), "on 2\n");
+    assert_eq!(shown(&looks), ["textfile.error 1", "text.on 2"]);
 }

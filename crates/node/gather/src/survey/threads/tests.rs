@@ -211,3 +211,30 @@ proptest! {
         prop_assert!(!threads.is_busy() && threads.stuck() == 0 && world.hands.len() <= 1);
     }
 }
+
+#[test]
+fn steps_that_come_and_go_while_one_hangs_take_a_bounded_room() {
+    let (mut threads, place) = (Threads::of(1), Place::default());
+    let survey = |threads: &mut Threads, steps: &[Step]| {
+        threads.want(1);
+        let number = threads.next_thread(Nanos(1)).unwrap_or(threads.next);
+        if threads.take(number, &place) == Ok(Some(0)) {
+            for step in steps {
+                assert_eq!(threads.begin(number, step.clone(), true, None, Nanos(2)), Some(Turn::Take));
+            }
+        }
+        number
+    };
+    let hangs = survey(&mut threads, &[(b"hangs".to_vec(), 0)]);
+    threads.overtake(hangs);
+    threads.give_up(hangs);
+    for round in 0..4 * SOUND_MAX / 1_000 {
+        let steps: Vec<Step> = (0..1_000).map(|n| (format!("{round} {n}").into_bytes(), 0)).collect();
+        let number = survey(&mut threads, &steps);
+        threads.end(number, None);
+        threads.has_left(number);
+        assert!(threads.rounds[0].sound.len() <= SOUND_MAX + 1_000);
+        assert!(threads.rounds[0].answered.len() <= 1_000);
+    }
+    assert_eq!(threads.stuck(), 1);
+}

@@ -1,5 +1,5 @@
-//! A folder that the pattern of a tree has found: its path, what the wildcards stand for, what its instance is called, and what is
-//! known of it if it was never read. It reads no numbers.
+//! A folder that the pattern of a tree has found: its path, what the wildcards match, the name of its instance, and what is known
+//! of it if it was never read. It reads no numbers.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use khz_parse::{Entry, Group};
 use super::super::folder::{Folder, joined};
 use super::super::line::Line;
 
-/// A folder, and what the wildcards stand for. Its names may have any bytes.
+/// A folder, and what the wildcards match. Its names may have any bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// Below the root.
@@ -102,8 +102,8 @@ impl Found {
         }
     }
 
-    /// The line of a folder that was never read: it has the numbers of which it is sure that there are files. `None`: there is none, or
-    /// files of the folder would have said what it is called.
+    /// The line of a folder that was never read: it has the numbers whose files certainly exist. `None`: there are no such numbers, or
+    /// the name would come from files of the folder.
     pub fn unread(&self, root: &Path, groups: &[Group], branch: &Branch, why: Unread<'_>) -> Option<Line> {
         let is_plain = branch.only.is_none() && branch.words == Words::None;
         let plain = || self.unread_head(&groups[0], branch).filter(|_| is_plain);

@@ -684,3 +684,65 @@ fn a_folder_that_cannot_be_listed_is_named_and_its_names_are_not_absent() {
     let problem = looks.survey.lock().problems[0].clone().unwrap_or_default();
     assert!(problem.contains("/hall/a: the folder cannot be read: "), "{problem}");
 }
+
+/// More instances than there is room for come before one that was shown: it keeps its place, and the others are counted.
+fn keeps_its_place(name: &str, start: &dyn Fn(&MadeUp) -> Looks, write: &dyn Fn(&MadeUp, &[String])) {
+    let root = MadeUp::new(&format!("trees-places-{name}"));
+    let last = "9last".to_owned();
+    write(&root, std::slice::from_ref(&last));
+    let looks = start(&root);
+    let text = || String::from_utf8(looks.bytes().unwrap()).unwrap();
+    assert!(text().contains(&last), "{name}");
+    let mut all: Vec<String> = (0..=TREE_INSTANCES_MAX).map(|number| format!("1n{number:04}")).collect();
+    all.push(last.clone());
+    write(&root, &all);
+    for _ in 0..2 {
+        let text = text();
+        assert!(text.contains(&last) && text.contains("1n0000") && !text.contains("1n4096"), "{name}");
+        assert_eq!(
+            (text.lines().count(), looks.survey.lock().left_out[0]),
+            (TREE_INSTANCES_MAX, 2),
+            "{name}"
+        );
+    }
+    let problem = looks.problem().unwrap_or_default();
+    assert!(problem.contains("instances") && problem.contains("are left out: "), "{name}: {problem}");
+}
+
+#[test]
+fn an_instance_that_was_shown_keeps_its_place_in_trees_disks_sensors_and_described_sources() {
+    let files = |path: &'static str| {
+        move |root: &MadeUp, names: &[String]| {
+            names.iter().for_each(|name| root.write(&path.replace('%', name), "7\n"));
+        }
+    };
+    let at = |subject: Subject| move |root: &MadeUp| Looks::at(root, subject);
+    let power = files("sys/class/power_supply/%/capacity");
+    keeps_its_place("power", &at(Subject::Tree("power_supply")), &power);
+    keeps_its_place("hwmon", &at(Subject::Sensors), &files("sys/class/hwmon/%/temp1_input"));
+    keeps_its_place("own", &|root| Looks::of_own(root, described("/room/*/v")), &files("room/%/v"));
+    let disks = |root: &MadeUp, names: &[String]| {
+        let lines: String = names.iter().map(|name| format!("   8       0 {name} 1 2 3\n")).collect();
+        root.write("proc/diskstats", lines);
+    };
+    keeps_its_place("disks", &at(Subject::Disks), &disks);
+}
+
+#[test]
+fn a_described_source_keeps_the_names_that_it_has_when_new_ones_have_no_room() {
+    let root = MadeUp::new("own-names-places");
+    let long = |begin: &str, number: usize| format!("room/{begin}{number:03}{}/v", "n".repeat(240));
+    let count = crate::survey::OWN_SOURCE_NAMES_MAX / 300;
+    (0..count).for_each(|number| root.write(&long("z", number), "7\n"));
+    let looks = Looks::of_own(&root, described("/room/*/v"));
+    let shown = |begin: &str| {
+        let text = String::from_utf8(looks.bytes().unwrap()).unwrap();
+        text.lines()
+            .filter(|line| line.contains(&format!("name {begin}")) || line.contains(&format!(" {begin}0")))
+            .count()
+    };
+    assert_eq!(shown("z"), count);
+    (0..count).for_each(|number| root.write(&long("a", number), "7\n"));
+    assert_eq!(shown("z"), count, "new names come first, and have what is left");
+    assert!((1..count).contains(&shown("a")));
+}

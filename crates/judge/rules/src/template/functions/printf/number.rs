@@ -7,7 +7,7 @@ use crate::template::value::{PLACES_MAX, float, significant, with_exponent};
 /// Bits of a double after its first one.
 const FRACTION_BITS: u32 = 52;
 
-/// A sign that is wanted, or needed.
+/// The sign, if one is wanted or needed.
 fn sign(flags: &Flags, is_negative: bool) -> &'static str {
     match (is_negative, flags.plus, flags.space) {
         (true, ..) => "-",
@@ -21,7 +21,7 @@ fn sign(flags: &Flags, is_negative: bool) -> &'static str {
 pub(super) fn double(flags: &Flags, c: char, number: f64) -> String {
     let size = number.abs();
     if !number.is_finite() {
-        // Infinity has its sign always, and neither has zeros.
+        // Infinity always has its sign, and neither of them gets zeros.
         let plain =
             Flags { zero: false, plus: flags.plus || (number == f64::INFINITY && !flags.space), ..*flags };
         let digits = if number.is_nan() { "NaN" } else { "Inf" };
@@ -54,7 +54,7 @@ fn with_point(flags: &Flags, c: char, text: &str) -> String {
     };
     let significant = number.chars().filter(|c| *c != '.').skip_while(|c| *c == '0').count();
     let has_point = number.contains('.');
-    // The only zero counts as a digit.
+    // A single zero counts as a digit.
     let known = significant + usize::from(!has_point && number == "0");
     let point = if has_point { "" } else { "." };
     format!("{number}{point}{}{tail}", "0".repeat(wanted.saturating_sub(known)))
@@ -82,7 +82,7 @@ fn hexadecimal(size: f64, precision: Option<usize>) -> String {
     if digits == 0 {
         exponent = 0;
     } else {
-        // A number below the normal ones: its first digit is 1, too.
+        // A subnormal number: shift its first digit to 1.
         let zeros = digits.leading_zeros() - (63 - FRACTION_BITS);
         (digits, exponent) = (digits << zeros, exponent - zeros.cast_signed());
     }
@@ -90,7 +90,7 @@ fn hexadecimal(size: f64, precision: Option<usize>) -> String {
         .map_or(FRACTION_BITS, |places| u32::try_from(4 * places).unwrap_or(u32::MAX).min(FRACTION_BITS));
     let lost = FRACTION_BITS - kept;
     if lost > 0 {
-        // To the nearest, and from the middle to the even one.
+        // Round to the nearest, and from the middle to the even one.
         let (half, rest) = (1 << (lost - 1), digits & ((1 << lost) - 1));
         digits >>= lost;
         digits += u64::from(rest > half || (rest == half && digits & 1 == 1));

@@ -1,5 +1,5 @@
-//! Nodes that move from one hub to another, with their alerts and what people were told of them. While a node comes from a hub that may
-//! still tell people of it, nobody is told of it here.
+//! Nodes that move from one hub to another, with their alerts and the record of messages about them. While a node's previous hub
+//! may still send messages about it, this hub sends none.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,25 +14,26 @@ use super::super::passed::Passed;
 use super::super::peers::PeerWord;
 use super::{Moment, Sharing, is_of, is_over, release, told};
 
-/// For how long a hub says what it told people of nodes that it has left.
+/// How long a hub reports its messages about nodes that it has left.
 pub(super) const HANDED_KEPT: Duration = Duration::from_secs(30);
-/// What people were told of such nodes, at most: beyond it, the oldest may be told again.
+/// The most such messages that are kept. Beyond it, people may get the oldest again.
 const HANDED_MAX: usize = 65_536;
 
-/// A node has left the other hub so long, at most, before it was seen here (ms): what it has said here since is newer than what that
-/// hub knows.
+/// A node left its previous hub at most this long before it was seen here (ms). What the node has said here since is newer than
+/// that hub's word.
 const LEFT_BEFORE: i64 = 3_000;
 
 impl Sharing {
-    /// What people were told of nodes that this hub has left is said for a while: the hub to which they went may not have heard it.
+    /// Keeps the messages about nodes that this hub has left, and reports them for a while, since the new hub may not have heard of
+    /// them.
     pub(super) fn hand_over(&mut self, nodes: &BTreeSet<Arc<str>>, outside: &dyn Outside, at: Instant) {
         let lines = outside.told().into_iter().filter(|line| is_of(nodes, &line.labels));
         self.handed.extend(lines.map(|line| (at, line)));
         self.handed.drain(..self.handed.len().saturating_sub(HANDED_MAX));
     }
 
-    /// Nodes that still come from another hub, or have just come for good: what fires there by its last look at them fires here, too,
-    /// and what has ended is over. Returns these alerts.
+    /// Follows nodes that still come from another hub, or have just come for good. Alerts that fire there fire here, too, and those
+    /// that ended there are over. Returns the changed alerts.
     pub(super) fn follow(
         &mut self,
         arrived: &[(Arc<str>, usize)],
@@ -57,8 +58,8 @@ impl Sharing {
         adopted
     }
 
-    /// Nodes that have come for good, each with the number of the hub from which it came: what that one has told people by then, and
-    /// done, counts here, and people are told the rest.
+    /// Handles nodes that have come for good, each with the number of its previous hub. Messages and actions of that hub so far
+    /// count here, and this hub sends the rest.
     pub(super) fn arrive(
         &mut self,
         arrived: &[(Arc<str>, usize)],
@@ -71,8 +72,8 @@ impl Sharing {
             let nodes = from_hub(number, arrived.iter());
             let Some(word) = word.as_ref().filter(|_| !nodes.is_empty()) else { continue };
             if is_alive(self.heard[number].answered, at) {
-                // Since they came, that hub may have told more, and ends. This one has told nothing. If it was started again meanwhile,
-                // it does not know any more what it told of them.
+                // Since the nodes came, that hub may have sent further messages, also about ends. This hub has sent none. If that
+                // hub was restarted meanwhile, it has forgotten its messages about them.
                 let is_same =
                     |node: &Arc<str>| self.came_from.get(node).is_some_and(|(of, _)| of == word.identity());
                 release(outside, &nodes.iter().filter(|node| is_same(node)).cloned().collect());
@@ -88,7 +89,7 @@ impl Sharing {
         self.fired_there.retain(|labels| labels.get(NODE_LABEL).is_some_and(is_coming));
     }
 
-    /// Goes on with the alerts of nodes that have come from another hub. What was known of these nodes here is older.
+    /// Takes over the alerts of nodes that have come from another hub. The state of these nodes here is older.
     pub(super) fn take_nodes(
         &mut self,
         (number, word): (usize, &PeerWord),
@@ -113,7 +114,7 @@ impl Sharing {
     }
 }
 
-/// Those of these nodes that come from the hub of this number.
+/// The nodes among these that come from the hub of this number.
 fn from_hub<'a>(number: usize, nodes: impl Iterator<Item = &'a (Arc<str>, usize)>) -> BTreeSet<Arc<str>> {
     nodes.filter(|(_, from)| *from == number).map(|(node, _)| node.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! A hub that stood still, with its machine or alone: another hub may have taken over meanwhile. It tells nobody anything before it has
+//! A hub that stood still, alone or with its machine. Another hub may have taken over meanwhile. It sends no messages before it has
 //! begun again, as after a restart.
 
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use super::super::custody::Custody;
 use super::super::firings::Firings;
 use super::Sharing;
 
-/// A hub that has not looked for longer stood still: others are about to take over.
+/// A hub whose last look is older than this stood still, and others are about to take over.
 const STOOD_STILL: Duration = Duration::from_secs(8);
 
 /// A moment by both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub at: Instant,
-    /// By which rules are judged, in ms since 1970.
+    /// The time by which rules are judged, in ms since 1970.
     pub now: i64,
     /// The wall clock, in ms since 1970.
     pub wall: i64,
@@ -28,8 +28,8 @@ impl Moment {
         Moment { at: Instant::now(), now: now(), wall: wall() }
     }
 
-    /// How long it is until a later moment, by the clock that says more: of a virtual machine that was paused, only the wall clock may
-    /// know.
+    /// The time until a later moment, by the clock that shows more. After a pause of a virtual machine, only the wall clock may
+    /// show it.
     fn until(self, later: Moment) -> Duration {
         let by_wall = Duration::from_millis(u64::try_from(later.wall.saturating_sub(self.wall)).unwrap_or(0));
         later.at.saturating_duration_since(self.at).max(by_wall)
@@ -37,8 +37,8 @@ impl Moment {
 }
 
 impl Sharing {
-    /// Notices that this hub stood still, by either clock: one of them may have stood still, too. Then nothing is told before it has
-    /// begun again.
+    /// Checks by both clocks whether this hub stood still, since one clock may have stopped, too. If so, it sends no messages
+    /// before it has begun again.
     pub fn notice(&mut self) -> bool {
         self.notice_at(Moment::now())
     }
@@ -50,9 +50,16 @@ impl Sharing {
             tracing::warn!(
                 "this hub stood still for {seconds} s, or its clock was set: it first asks the others what has become of its alerts"
             );
+            let by_steady = |looked: Moment| moment.at.saturating_duration_since(looked.at) >= STOOD_STILL;
+            self.has_paused |= self.looked.is_some_and(by_steady);
             (self.stood_still, self.looked) = (true, Some(moment));
         }
         self.stood_still
+    }
+
+    /// Whether time has passed during the standstill. If not, only the clock was set, as far as this machine knows.
+    pub fn has_paused(&self) -> bool {
+        self.has_paused
     }
 
     /// Begins again after it stood still, as after a restart: the other hubs may have taken over.
@@ -63,9 +70,11 @@ impl Sharing {
     pub(super) fn begin_again_at(&mut self, at: Instant) {
         self.custody = Custody::new(&self.custody.names(), at);
         (self.begun, self.looked, self.stood_still) = (at, None, false);
+        self.has_paused = false;
         let own: Vec<SavedOwn> = self.firings.own().cloned().collect();
         self.firings = Firings::restore(&own);
         (self.fired_there, self.came_from) = Default::default();
         self.undecided.clear();
+        self.of_others.clear();
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use khz_promql::{Engine, LabelSet, Limits};
 use khz_rules::{Memory, RuleId, RuleSet, Saved};
 
+use super::super::super::clock::Now;
 use super::*;
 
 /// What the judges see: the alert named `A` of each group is on for a part of each period (ms).
@@ -64,6 +65,8 @@ pub(super) enum What {
 #[derive(Default)]
 struct Listener {
     now: Cell<i64>,
+    /// How far the clock of the hub is ahead.
+    clock: Cell<i64>,
     wait: i64,
     /// What people do not know so far, and when they are told.
     news: RefCell<BTreeMap<Labels, (i64, Alert)>>,
@@ -148,7 +151,10 @@ impl Outside for Listener {
                 news.remove(&alert.labels);
                 continue;
             }
-            let due = news.get(&alert.labels).map_or(self.now.get() + self.wait, |(due, _)| *due);
+            let now = self.now.get() + self.clock.get();
+            let waited = alert.waits_since.map_or(0, |since| (now - since).clamp(0, self.wait));
+            let due = self.now.get() + self.wait - waited;
+            let due = news.get(&alert.labels).map_or(due, |(known, _)| due.min(*known));
             news.insert(alert.labels.clone(), (due, alert.clone()));
         }
         self.tell_due();
@@ -197,6 +203,8 @@ struct Running {
     asks_at: i64,
     heard: Heard,
     word: Option<Arc<PeerWord>>,
+    /// What the clock said at a moment by which the times of the word are.
+    clock: Option<(Instant, i64)>,
     written: i64,
     revision: u64,
     said: u64,
@@ -209,8 +217,10 @@ struct Hub {
     /// Since when it stands still.
     frozen: Option<i64>,
     file: Option<Saved>,
-    /// The last word of the other one, and when it said that.
-    peer_file: Option<(Arc<PeerWord>, i64)>,
+    /// The last word of the other one, what its clock said then, and when that was.
+    peer_file: Option<(PeerWord, Option<i64>, i64)>,
+    /// How far its clock is ahead, and those of the nodes that it has.
+    clock: i64,
     listener: Listener,
     starts: u64,
     /// Of each node since when it is here, or when it went; `None`: it was never here.
@@ -327,6 +337,7 @@ impl World {
             frozen: None,
             file: None,
             peer_file: None,
+            clock: 0,
             listener: Listener { wait, ..Listener::default() },
             starts: 0,
             nodes: vec![None; nodes.len()],
@@ -346,19 +357,38 @@ impl World {
         World { base, flaps, sets, hubs, nodes, late }
     }
 
-    fn moment(&self, now: i64) -> Moment {
-        Moment { at: self.base + Duration::from_millis((now - START).unsigned_abs()), now, wall: now }
+    /// A moment at a hub.
+    fn moment(&self, number: usize, now: i64) -> Moment {
+        let at = self.base + Duration::from_millis((now - START).unsigned_abs());
+        let now = now + self.hubs[number].clock;
+        Moment { at, now, wall: now }
+    }
+
+    /// Somebody sets the clock of a hub by so much, and those of its nodes.
+    pub fn set_clock(&mut self, number: usize, by: i64, now: i64) {
+        self.hubs[number].clock += by;
+        let moment = self.moment(number, now);
+        let Hub { name, running, file, listener, .. } = &mut self.hubs[number];
+        let Some(running) = running else { return };
+        running.groups.clock_set(by, moment.now);
+        running.heard.by(Now { steady: now, judged: moment.now });
+        running.sharing.heard = vec![running.heard.clone()];
+        running.sharing.clock_set_at(by, moment);
+        running.keep(name, file, listener, moment.now);
     }
 
     pub fn start(&mut self, number: usize, now: i64) {
-        let begun = self.moment(now).at;
+        let moment = self.moment(number, now);
+        let begun = moment.at;
         let hub = &mut self.hubs[number];
         hub.starts += 1;
         (hub.awake, hub.connects) = (now, now);
         (hub.gone, hub.notes_at) = (BTreeSet::new(), now + NOTED_AFTER);
         let identity = format!("{}{}", hub.name, hub.starts);
-        let (word, known_at) = hub.peer_file.clone().map_or((None, 0), |(word, at)| (Some(word), at));
-        let heard = Heard { word, known_at, ..Heard::default() };
+        let by = Now { steady: now, judged: moment.now };
+        let before = hub.peer_file.clone();
+        let heard = before.map(|(word, theirs, at)| Heard::before(word, theirs, at.min(moment.now), by));
+        let heard = heard.unwrap_or_default();
         let sharing = Sharing::with(
             (Peers::default(), vec![heard.clone()]),
             hub.name,
@@ -367,11 +397,11 @@ impl World {
             begun,
         );
         let set = &self.sets[usize::from(hub.starts > 1)];
-        let groups = Groups::new(set, Arc::default(), hub.file.as_ref(), now, true);
+        let groups = Groups::new(set, Arc::default(), hub.file.as_ref(), moment.now, true);
         let (asks_at, looks_at) = (now + ASKED_AFTER, now + ASKED_AFTER);
-        let (word, written, revision, said) = Default::default();
+        let (word, clock, written, revision, said) = Default::default();
         hub.running =
-            Some(Running { sharing, groups, looks_at, asks_at, heard, word, written, revision, said });
+            Some(Running { sharing, groups, looks_at, asks_at, heard, word, clock, written, revision, said });
     }
 
     pub fn kill(&mut self, number: usize, now: i64) {
@@ -394,7 +424,7 @@ impl World {
         let Some(since) = hub.frozen.take() else { return };
         hub.listener.is_held.set(now - since >= 5_000);
         if let Some(running) = hub.running.as_mut().filter(|_| now - since >= 3_000) {
-            running.groups.settle(now, &Numbers::default());
+            running.groups.settle(now + hub.clock, &Numbers::default());
         }
         hub.awake = now;
         // The hub below has closed the connection.
@@ -457,9 +487,10 @@ impl World {
             self.move_node(node, now);
         }
         for number in 0..2 {
-            let moment = self.moment(now);
+            let moment = self.moment(number, now);
             let other = &self.hubs[1 - number];
-            let word = other.running.as_ref().filter(|_| other.is_there()).and_then(|other| other.says(now));
+            let word = other.running.as_ref().filter(|_| other.is_there());
+            let word = word.and_then(|running| running.says(moment.at, now + other.clock));
             if !self.hubs[number].is_there() {
                 continue;
             }
@@ -468,22 +499,25 @@ impl World {
                 &mut self.hubs[number];
             let Some(running) = running else { continue };
             listener.now.set(now);
+            listener.clock.set(moment.now - now);
             listener.tell_due();
             if running.sharing.notice_at(moment) {
-                running.groups.begin_again(now);
+                running.groups.begin_again(moment.now, running.sharing.has_paused());
                 running.sharing.begin_again_at(moment.at);
                 (running.asks_at, running.looks_at) = (now + ASKED_AFTER, now + ASKED_AFTER);
             }
             if now >= running.asks_at {
-                running.ask(word, moment);
-                *peer_file = running.heard.word.clone().map(|word| (word, running.heard.known_at));
+                if let Some((word, theirs)) = &word {
+                    *peer_file = Some(((**word).clone(), *theirs, moment.now));
+                }
+                running.ask(word, moment, now);
             }
-            let is_due = running.groups.all.iter().any(|judged| now >= judged.due + self.late);
+            let is_due = running.groups.all.iter().any(|judged| moment.now >= judged.due + self.late);
             let has_lost = is_due && running.sharing.looked.is_some() && running.has_lost(nodes);
             if now >= running.looks_at || has_lost {
                 let is_first = running.sharing.looked.is_none();
-                let adopted = running.look(nodes, listener, moment);
-                running.keep(name, file, listener, now);
+                let adopted = running.look(nodes, listener, moment, now);
+                running.keep(name, file, listener, moment.now);
                 for passed in &adopted {
                     let alerts = running.groups.alerts(passed);
                     running.sharing.tell_at(alerts, listener, moment);
@@ -492,19 +526,19 @@ impl World {
                     let ends = running.groups.restored_ends();
                     running.sharing.tell_at(ends, listener, moment);
                 }
-                running.keep(name, file, listener, now);
+                running.keep(name, file, listener, moment.now);
             }
             if running.sharing.looked.is_none() {
                 continue;
             }
-            let gone = running.groups.without_rule_due(now);
+            let gone = running.groups.without_rule_due(moment.now);
             if !gone.is_empty() {
-                running.keep(name, file, listener, now);
+                running.keep(name, file, listener, moment.now);
                 running.sharing.tell_at(gone, listener, moment);
             }
             let first = self.flaps.len() - running.groups.all.len();
             for (group, flap) in self.flaps.iter().skip(first).enumerate() {
-                if now < running.groups.all[group].due + self.late {
+                if moment.now < running.groups.all[group].due + self.late {
                     continue;
                 }
                 let is_seen = match (flap.of, nodes.first().copied().flatten()) {
@@ -528,11 +562,11 @@ impl World {
                     (Of::NodeDown, Some((is_up, _))) => !is_up,
                 };
                 let seen = is_seen.then_some((first + group, flap.of.is_node()));
-                let passed = running.pass(group, seen, gone_nodes.clone(), now);
-                running.keep(name, file, listener, now);
+                let passed = running.pass(group, seen, gone_nodes.clone(), moment.now);
+                running.keep(name, file, listener, moment.now);
                 let alerts = running.groups.alerts(&passed);
                 running.sharing.tell_at(alerts, listener, moment);
-                running.keep(name, file, listener, now);
+                running.keep(name, file, listener, moment.now);
             }
         }
     }
@@ -557,19 +591,23 @@ fn known(nodes: &[Option<(bool, i64)>]) -> Vec<(NodeName, bool)> {
 }
 
 impl Running {
-    /// What it says to the other hub: nothing, if it has not looked for long.
-    fn says(&self, now: i64) -> Option<Arc<PeerWord>> {
-        self.word.clone().filter(|_| self.sharing.looked.is_some_and(|looked| now - looked.now < 8_000))
+    /// What it says to the other hub, and what its clock says: nothing, if it has not looked for long.
+    fn says(&self, at: Instant, now: i64) -> Option<(Arc<PeerWord>, Option<i64>)> {
+        let stands = |looked: Moment| (now - looked.now).abs() < 8_000;
+        let word = self.word.clone().filter(|_| self.sharing.looked.is_some_and(stands))?;
+        let since = |then: Instant| at.duration_since(then).as_millis() as i64;
+        Some((word, self.clock.map(|(then, said)| said + since(then))))
     }
 
     /// Asks the other hub, which says this; it may not be there.
-    fn ask(&mut self, word: Option<Arc<PeerWord>>, moment: Moment) {
+    fn ask(&mut self, word: Option<(Arc<PeerWord>, Option<i64>)>, moment: Moment, now: i64) {
         // Of a hub that has just begun, the first answer is waited for; later ones come at other times than its looks.
         let is_first = self.heard.asked.is_none_or(|asked| asked < self.sharing.begun);
-        self.asks_at = moment.now + if is_first { ASKED_AGAIN_AFTER } else { 1_000 };
+        self.asks_at = now + if is_first { ASKED_AGAIN_AFTER } else { 1_000 };
         self.heard.asked = Some(moment.at);
-        if word.is_some() {
-            self.heard = Heard { word, answered: Some(moment.at), known_at: moment.now, ..self.heard };
+        if let Some((word, theirs)) = word {
+            let by = Now { steady: now, judged: moment.now };
+            self.heard.hear(moment.at, 0, (theirs, Some((*word).clone())), by);
         }
     }
 
@@ -578,8 +616,14 @@ impl Running {
     }
 
     /// Takes a look. Returns the alerts that go on here.
-    fn look(&mut self, nodes: &[Option<(bool, i64)>], listener: &Listener, moment: Moment) -> Vec<Passed> {
-        self.looks_at = moment.now + 1_000;
+    fn look(
+        &mut self,
+        nodes: &[Option<(bool, i64)>],
+        listener: &Listener,
+        moment: Moment,
+        now: i64,
+    ) -> Vec<Passed> {
+        self.looks_at = now + 1_000;
         self.sharing.heard = vec![self.heard.clone()];
         let nodes = known(nodes);
         let adopted = self.sharing.look_at(&nodes, &mut self.groups, listener, &Numbers::default(), moment);
@@ -644,5 +688,6 @@ impl Running {
         let tag = format!("{}-{}", self.sharing.identity, self.said);
         let own = Some(self.sharing.firings.own().map(|own| own.labels.clone()).collect());
         self.word = Some(Arc::new(PeerWord::new(name.to_owned(), tag, told, own, state)));
+        self.clock = self.sharing.clock;
     }
 }

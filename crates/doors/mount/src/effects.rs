@@ -1,5 +1,6 @@
 //! What has to be done because something has happened: commands for the upstream, pages and wake-ups for the kernel,
-//! waiting requests to retry. The parts of the tree note it here; the thread that pushes takes it out and does it.
+//! waiting requests to retry. The parts of the tree note it here; two threads take it out and do it. One does the errands,
+//! and never waits for the kernel; the other pushes, and may.
 
 use std::collections::BTreeSet;
 
@@ -74,14 +75,21 @@ impl Retry {
     }
 }
 
-/// What has to be done now, in order.
+/// What has to be done now without the kernel.
 #[derive(Debug, Default)]
-pub struct Work {
-    /// For the upstream.
+pub struct Errands {
+    /// For the upstream, in order.
     pub commands: Vec<Command>,
+    /// For waiting lookups: the kernel may let the thread that pushes wait for one of them.
+    pub lookups: Retry,
+}
+
+/// What the kernel has to do now, in order.
+#[derive(Debug, Default)]
+pub struct Pushes {
     /// For the kernel.
     pub pushes: Vec<Push>,
-    /// For waiting requests.
+    /// For waiting requests, after the pushes: who reads then finds no page from before them.
     pub retry: Retry,
 }
 
@@ -93,6 +101,7 @@ pub(crate) struct Effects {
     invalidate: Vec<Inode>,
     wakes: Vec<u64>,
     news: BTreeSet<u64>,
+    lookups: Retry,
     retry: Retry,
     /// Requests that wait for something.
     waiting: usize,
@@ -128,16 +137,23 @@ impl Effects {
     /// Something of a node came that a request may wait for.
     pub fn retry(&mut self, node: NodeId) {
         if self.waiting > 0 {
+            self.lookups.nodes.insert(node);
             self.retry.nodes.insert(node);
         }
     }
 
     /// Something came that any request may wait for.
     pub fn retry_all(&mut self) {
+        self.lookups.all |= self.waiting > 0;
         self.retry.all |= self.waiting > 0;
     }
 
     /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// This many requests wait now.
     pub fn set_waiting(&mut self, requests: usize) {
         self.waiting = requests;
     }
@@ -152,27 +168,35 @@ impl Effects {
         std::mem::take(&mut self.has_new_demand)
     }
 
-    /// True when there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        let Effects { commands, forget, invalidate, wakes, news, retry, has_new_demand, waiting: _ } = self;
-        commands.is_empty()
-            && forget.is_empty()
+    /// True when there are errands.
+    pub fn has_errands(&self) -> bool {
+        !self.commands.is_empty() || !self.lookups.is_empty() || self.has_new_demand
+    }
+
+    /// True when there is something to push.
+    pub fn has_pushes(&self) -> bool {
+        let Effects { forget, invalidate, wakes, news, retry, .. } = self;
+        !(forget.is_empty()
             && invalidate.is_empty()
             && wakes.is_empty()
             && news.is_empty()
-            && retry.is_empty()
-            && !has_new_demand
+            && retry.is_empty())
     }
 
-    /// Takes out what has to be done. `pages` are the new values of files; they come before the news and the wake-ups, so that
-    /// a sleeper finds the new value when it reads at once.
-    pub fn take(&mut self, pages: Vec<Push>) -> Work {
+    /// Takes out the errands.
+    pub fn take_errands(&mut self) -> Errands {
+        Errands { commands: std::mem::take(&mut self.commands), lookups: std::mem::take(&mut self.lookups) }
+    }
+
+    /// Takes out what has to be pushed. `pages` are the new values of files; they come before the news and the wake-ups, so
+    /// that a sleeper finds the new value when it reads at once.
+    pub fn take_pushes(&mut self, pages: Vec<Push>) -> Pushes {
         let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
         pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));
         pushes.extend(pages);
         pushes.extend(std::mem::take(&mut self.news).into_iter().map(Push::News));
         pushes.extend(self.wakes.drain(..).map(Push::Wake));
-        Work { commands: std::mem::take(&mut self.commands), pushes, retry: std::mem::take(&mut self.retry) }
+        Pushes { pushes, retry: std::mem::take(&mut self.retry) }
     }
 }
 
@@ -185,12 +209,13 @@ mod tests {
         let mut effects = Effects::default();
         effects.retry(NodeId(1));
         effects.retry_all();
-        assert!(effects.is_empty());
+        assert!(!effects.has_errands() && !effects.has_pushes());
         effects.set_waiting(1);
         effects.retry(NodeId(1));
-        let retry = effects.take(Vec::new()).retry;
-        assert!(retry.concerns(NodeId(1)) && retry.concerns(NodeId::TREE) && !retry.concerns(NodeId(2)));
-        assert!(effects.is_empty());
+        for retry in [effects.take_errands().lookups, effects.take_pushes(Vec::new()).retry] {
+            assert!(retry.concerns(NodeId(1)) && retry.concerns(NodeId::TREE) && !retry.concerns(NodeId(2)));
+        }
+        assert!(!effects.has_errands() && !effects.has_pushes());
     }
 
     #[test]
@@ -201,9 +226,9 @@ mod tests {
         effects.invalidate(Inode::ROOT);
         effects.forget(Inode::ROOT);
         let page = Push::Invalidate(Inode::plain(NodeId(1), crate::inode::PathId(1)));
-        let pushes = effects.take(vec![page.clone()]).pushes;
+        let pushes = effects.take_pushes(vec![page.clone()]).pushes;
         let before = [Push::Forget(Inode::ROOT), Push::Invalidate(Inode::ROOT), page];
         assert_eq!(pushes, [&before[..], &[Push::News(5), Push::Wake(7)]].concat());
-        assert!(effects.is_empty());
+        assert!(!effects.has_pushes());
     }
 }

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use fuser::{Config, MountOption, Session, SessionACL};
 
 use crate::fuse::filesystem::Kernel;
-use crate::fuse::pusher;
 use crate::fuse::shared::Shared;
+use crate::fuse::{errands, pusher};
 use crate::options::Options;
 use crate::tree::Tree;
 use crate::upstream::{Sink, Upstream};
@@ -83,7 +83,8 @@ const DEVICE: &str = "/dev/fuse";
 pub struct Mount {
     shared: Arc<Shared>,
     kernel: JoinHandle<()>,
-    pusher: Option<JoinHandle<()>>,
+    /// Those that do errands and push.
+    workers: Vec<JoinHandle<()>>,
     directory: PathBuf,
 }
 
@@ -112,14 +113,13 @@ impl Mount {
             ends.stop();
             over();
         };
-        let kernel =
-            std::thread::Builder::new().name("kernel".into()).spawn(serve).map_err(MountError::Thread)?;
-        let (pushes, directory) = (shared.clone(), place.directory.clone());
-        let pusher = std::thread::Builder::new()
-            .name("push".into())
-            .spawn(move || pusher::run(&pushes, &notifier, &upstream, &directory))
-            .map_err(MountError::Thread)?;
-        Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
+        let (runs, pushes, directory) = (shared.clone(), shared.clone(), place.directory.clone());
+        let kernel = thread("kernel", serve)?;
+        let workers = vec![
+            thread("errands", move || errands::run(&runs, &upstream))?,
+            thread("push", move || pusher::run(&pushes, &notifier, &directory))?,
+        ];
+        Ok(Mount { shared, kernel, workers, directory: place.directory.clone() })
     }
 
     /// True after somebody has unmounted it.
@@ -134,9 +134,9 @@ impl Mount {
         if !self.is_over() {
             detach(&self.directory);
         }
-        if let Some(pusher) = self.pusher.take() {
+        for worker in self.workers.drain(..) {
             // A panic of the thread was printed when it happened.
-            let _ = pusher.join();
+            let _ = worker.join();
         }
     }
 }
@@ -145,6 +145,10 @@ impl Drop for Mount {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, MountError> {
+    std::thread::Builder::new().name(name.into()).spawn(run).map_err(MountError::Thread)
 }
 
 fn config(place: &Place) -> Config {

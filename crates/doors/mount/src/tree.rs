@@ -32,7 +32,7 @@ use crate::channels::Channels;
 use crate::cluster::subscriptions::{RatedSeries, Rates};
 use crate::cluster::{Cluster, LaneOf};
 use crate::controls::{Controls, Rights};
-use crate::effects::{Effects, Push, Work};
+use crate::effects::{Effects, Errands, Push, Pushes};
 use crate::file::Kind;
 use crate::inode::{Class, Inode, NodeId, PathId};
 use crate::kernel_files::{Around, KernelFiles};
@@ -196,13 +196,18 @@ impl Tree {
         self.effects.set_waiting(requests);
     }
 
-    /// True when [`Tree::work`] would have something to do at once.
-    pub fn has_work(&self) -> bool {
-        !self.effects.is_empty() || self.value_files.is_dirty() || self.controls.has_changed()
+    /// True when [`Tree::errands`] would have something to do at once.
+    pub fn has_errands(&self) -> bool {
+        self.effects.has_errands() || self.controls.has_changed()
     }
 
-    /// Takes out what has to be done now.
-    pub fn work(&mut self, now: Instant) -> Work {
+    /// True when [`Tree::pushes`] would have something to do at once.
+    pub fn has_pushes(&self) -> bool {
+        self.effects.has_pushes() || self.value_files.is_dirty()
+    }
+
+    /// Takes out what has to be done now without the kernel. There may be more to push afterwards.
+    pub fn errands(&mut self, now: Instant) -> Errands {
         self.apply_settings(now);
         if self.next_expiry.is_none_or(|at| now >= at) {
             self.next_expiry = Some(now + EXPIRY_PERIOD);
@@ -212,9 +217,14 @@ impl Tree {
             let rates = self.rates();
             self.cluster.subscribe(rates, &mut self.effects);
         }
+        self.effects.take_errands()
+    }
+
+    /// Takes out what has to be pushed now.
+    pub fn pushes(&mut self, now: Instant) -> Pushes {
         let Tree { names, cluster, polls, value_files, .. } = self;
         let pages = value_files.pushes(&value_files::Around { names, roster: cluster.roster(), polls }, now);
-        self.effects.take(pages)
+        self.effects.take_pushes(pages)
     }
 
     /// These pushes were done. Returns whom to wake in `poll`: who sleeps at a file whose page has news now.
@@ -227,14 +237,18 @@ impl Tree {
         pushes.iter().filter_map(handle).filter_map(|handle| self.polls.arrive(handle)).collect()
     }
 
-    /// When [`Tree::work`] has to be called next if nothing happens; `None`: nothing is open or wanted.
-    pub fn next_work(&self) -> Option<Instant> {
+    /// When [`Tree::errands`] has to be called next if nothing happens; `None`: nothing is open or wanted.
+    pub fn next_errands(&self) -> Option<Instant> {
         let is_idle = self.value_files.is_empty()
             && self.cluster.is_idle()
             && self.kernel_files.is_idle()
             && self.channels.is_idle();
-        let expiry = self.next_expiry.filter(|_| !is_idle);
-        [expiry, self.value_files.next_push()].into_iter().flatten().min()
+        self.next_expiry.filter(|_| !is_idle)
+    }
+
+    /// The same for [`Tree::pushes`].
+    pub fn next_pushes(&self) -> Option<Instant> {
+        self.value_files.next_push()
     }
 
     /// Ends what nobody uses any more.

@@ -335,11 +335,11 @@ mod tests {
         let mut lab = Lab::new();
         lab.want(1).unwrap();
         lab.followed.open(ChannelId(1), USER);
-        lab.effects.take(Vec::new());
+        lab.effects.take_errands();
         assert!(lab.followed.expire(lab.now + LEASE * 9, &mut lab.effects).is_empty());
         lab.followed.close(ChannelId(1), USER, lab.now);
         assert!(lab.followed.expire(lab.now + LEASE / 2, &mut lab.effects).is_empty());
         assert_eq!(lab.followed.expire(lab.now + LEASE, &mut lab.effects), [ChannelId(1)]);
-        assert_eq!(lab.effects.take(Vec::new()).commands, [Command::UnsubscribeChannel(1)]);
+        assert_eq!(lab.effects.take_errands().commands, [Command::UnsubscribeChannel(1)]);
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     fn push(rows: &mut Rows, text: &str) -> Vec<Push> {
         let mut effects = Effects::default();
         rows.push(|| text.as_bytes().to_vec(), &mut effects);
-        effects.take(Vec::new()).pushes
+        effects.take_pushes(Vec::new()).pushes
     }
 
     fn read(rows: &mut Rows, handle: u64, size: usize) -> String {

@@ -349,7 +349,7 @@ mod tests {
         assert!(!roster.is_idle());
         roster.expire(now + LEASE * 2, &mut effects);
         assert!(roster.is_idle() && !roster.is_complete());
-        let commands = effects.take(Vec::new()).commands;
+        let commands = effects.take_errands().commands;
         assert_eq!(commands, [Command::ListNodes(true), Command::ListNodes(false)]);
     }
 }

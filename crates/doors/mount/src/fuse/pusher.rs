@@ -1,32 +1,17 @@
-//! The thread that brings new values into the page cache, wakes sleepers, and gives the upstream its commands. A drop or a
-//! store waits while a read of the same file is under way: therefore no other thread does it.
+//! The thread that brings new values into the page cache and wakes sleepers. A drop or a store waits in the kernel while a read
+//! of the same file, or a lookup of its name, is under way: therefore no other thread does it.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use fuser::{INodeNo, Notifier, PollHandle};
 
-use crate::effects::{Command, NewPage, Push};
+use crate::effects::{NewPage, Push};
 use crate::fuse::shared::Shared;
-use crate::upstream::Upstream;
 
 /// Runs until the mount, at this directory, is over.
-pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn Upstream>, directory: &Path) {
+pub(crate) fn run(shared: &Shared, notifier: &Notifier, directory: &Path) {
     shared.begin_to_push();
-    while let Some(mut work) = shared.next_work() {
-        for command in work.commands.drain(..) {
-            match command {
-                Command::Subscribe(subscription) => upstream.subscribe(subscription),
-                Command::Unsubscribe(number) => upstream.unsubscribe(number),
-                Command::ListNodes(wanted) => upstream.list_nodes(wanted),
-                Command::SubscribeText(subscription) => upstream.subscribe_text(subscription),
-                Command::ReadTextNow(number, request) => upstream.read_text_now(number, request),
-                Command::UnsubscribeText(number) => upstream.unsubscribe_text(number),
-                Command::ListChannels(wanted) => upstream.list_channels(wanted),
-                Command::SubscribeChannel(subscription) => upstream.subscribe_channel(subscription),
-                Command::UnsubscribeChannel(number) => upstream.unsubscribe_channel(number),
-            }
-        }
+    while let Some(work) = shared.next_pushes() {
         for push in &work.pushes {
             // An error means that the kernel has forgotten the file, or that the mount is gone: there is nothing to do.
             let _ = match push {

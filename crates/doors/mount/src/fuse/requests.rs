@@ -30,6 +30,11 @@ impl Request {
         }
     }
 
+    /// True for a lookup: another thread that looks up the same name waits for it in the kernel.
+    pub fn is_lookup(&self) -> bool {
+        matches!(self, Request::Lookup { .. })
+    }
+
     /// How long it waits at most, where a mount's requests wait for at most `wait`.
     pub fn patience(&self, tree: &Tree, wait: Duration) -> Duration {
         match self {

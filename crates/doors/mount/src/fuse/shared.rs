@@ -1,5 +1,6 @@
-//! The tree, and the requests that wait for something in it, under one lock. The kernel's requests, the upstream's rows and
-//! the thread that pushes meet here. No thread holds the lock while it speaks to the kernel or the upstream.
+//! The tree, and the requests that wait for something in it, under one lock. The kernel's requests, the upstream's rows, the
+//! thread that does the errands and the thread that pushes meet here. No thread holds the lock while it speaks to the kernel or
+//! the upstream.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use std::time::Instant;
 use khz_follow::Defined;
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
-use crate::effects::Work;
+use crate::effects::{Errands, Pushes};
 use crate::fuse::interrupted::is_interrupted;
 use crate::fuse::requests::{Reply, Request};
 use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, WAITING_MAX};
@@ -63,10 +64,11 @@ impl State {
     }
 }
 
-/// The lock, and the bell of the thread that pushes.
+/// The lock, and the bells of the two threads that do what has to be done.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    bell: Condvar,
+    errands_bell: Condvar,
+    pushes_bell: Condvar,
     owner: (u32, u32),
     /// The thread that pushes, as the kernel knows it; 0: it has not begun.
     pusher: AtomicU32,
@@ -76,7 +78,13 @@ impl Shared {
     pub fn new(tree: Tree, owner: (u32, u32)) -> Arc<Self> {
         let state = State { tree, waiting: Vec::new(), checked: Instant::now(), stopped: false };
         let state = Mutex::new(state);
-        Arc::new(Shared { state, bell: Condvar::new(), owner, pusher: AtomicU32::new(0) })
+        Arc::new(Shared {
+            state,
+            errands_bell: Condvar::new(),
+            pushes_bell: Condvar::new(),
+            owner,
+            pusher: AtomicU32::new(0),
+        })
     }
 
     /// User and group of everything in the tree.
@@ -88,7 +96,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Does something with the tree, and wakes the thread that pushes when that has made work for it.
+    /// Does something with the tree, and wakes the threads for which that has made work.
     pub fn with<T>(&self, act: impl FnOnce(&mut Tree) -> T) -> T {
         let mut state = self.lock();
         let done = act(&mut state.tree);
@@ -97,10 +105,13 @@ impl Shared {
     }
 
     fn unlock(&self, state: MutexGuard<'_, State>) {
-        let has_work = state.tree.has_work();
+        let (has_errands, has_pushes) = (state.tree.has_errands(), state.tree.has_pushes());
         drop(state);
-        if has_work {
-            self.bell.notify_one();
+        if has_errands {
+            self.errands_bell.notify_one();
+        }
+        if has_pushes {
+            self.pushes_bell.notify_one();
         }
     }
 
@@ -110,7 +121,7 @@ impl Shared {
         self.pusher.store(number, Ordering::Relaxed);
     }
 
-    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it answers waiting requests.
+    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: other files wait for it.
     pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
@@ -118,7 +129,11 @@ impl Shared {
         let until = if may_wait { now + patience } else { now };
         let reply = self.answer(&mut state, Waiting { request, thread, until }, now);
         self.unlock(state);
-        reply.into_iter().for_each(Reply::send);
+        match reply {
+            Some(reply) => reply.send(),
+            // The thread that does the errands ends the wait, and may be asleep until later.
+            None => self.errands_bell.notify_one(),
+        }
     }
 
     /// The answer to a request; `None`: it waits, or was refused.
@@ -142,8 +157,8 @@ impl Shared {
         }
     }
 
-    /// Takes out what is to be done, and waits for something when there is nothing; `None`: it is over.
-    pub fn next_work(&self) -> Option<Work> {
+    /// Takes out the errands, and waits when there are none; `None`: it is over.
+    pub fn next_errands(&self) -> Option<Errands> {
         let mut state = self.lock();
         loop {
             if state.stopped {
@@ -151,11 +166,13 @@ impl Shared {
             }
             let now = Instant::now();
             let first = state.waiting.iter().map(|waiting| waiting.until).min();
-            let next = state.tree.next_work();
+            let next = state.tree.next_errands();
             let check = first.map(|_| state.checked + INTERRUPTED_CHECK);
             let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
-            if state.tree.has_work() || is_due(first) || is_due(next) {
-                return Some(state.tree.work(now));
+            if state.tree.has_errands() || is_due(first) || is_due(next) {
+                let errands = state.tree.errands(now);
+                self.unlock(state);
+                return Some(errands);
             }
             if is_due(check) {
                 state.checked = now;
@@ -164,34 +181,56 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
-            let until = [first, next, check].into_iter().flatten().min();
-            state = match until {
-                Some(until) => {
-                    let waited = self.bell.wait_timeout(state, until.saturating_duration_since(now));
-                    waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
-                }
-                None => self.bell.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
-            };
+            state = sleep(&self.errands_bell, state, [first, next, check].into_iter().flatten().min(), now);
         }
     }
 
-    /// The pushes of this work were done. Returns whom to wake in `poll`.
-    pub fn pushed(&self, work: &Work) -> Vec<u64> {
+    /// Takes out what has to be pushed, and waits when there is nothing; `None`: it is over.
+    pub fn next_pushes(&self) -> Option<Pushes> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let now = Instant::now();
+            let next = state.tree.next_pushes();
+            if state.tree.has_pushes() || next.is_some_and(|at| now >= at) {
+                return Some(state.tree.pushes(now));
+            }
+            state = sleep(&self.pushes_bell, state, next, now);
+        }
+    }
+
+    /// These pushes were done. Returns whom to wake in `poll`.
+    pub fn pushed(&self, work: &Pushes) -> Vec<u64> {
         self.lock().tree.pushed(&work.pushes)
     }
 
-    /// Tries waiting requests again: those whose node has news, and those that have waited long enough.
-    pub fn retry(&self, work: &Work) {
+    /// Tries waiting lookups again whose node has news, and all requests that have waited long enough.
+    pub fn retry_lookups(&self, errands: &Errands) {
         let now = Instant::now();
+        self.retry_those(now, |waiting| {
+            let request = &waiting.request;
+            request.is_lookup() && errands.lookups.concerns(request.node()) || now >= waiting.until
+        });
+    }
+
+    /// Tries the other requests again whose node has news.
+    pub fn retry(&self, work: &Pushes) {
+        self.retry_those(Instant::now(), |waiting| {
+            !waiting.request.is_lookup() && work.retry.concerns(waiting.request.node())
+        });
+    }
+
+    fn retry_those(&self, now: Instant, is_due: impl Fn(&Waiting) -> bool) {
         let mut state = self.lock();
         if state.waiting.is_empty() {
             return;
         }
-        let is_due = |waiting: &Waiting| work.retry.concerns(waiting.request.node()) || now >= waiting.until;
         let due = state.take_waiting(is_due);
         let replies: Vec<Reply> =
             due.into_iter().filter_map(|waiting| self.answer(&mut state, waiting, now)).collect();
-        drop(state);
+        self.unlock(state);
         replies.into_iter().for_each(Reply::send);
     }
 
@@ -209,14 +248,31 @@ impl Shared {
         gone.into_iter().for_each(|waiting| waiting.request.fail(libc::EINTR));
     }
 
-    /// It is over: requests that wait get an error, and the thread that pushes ends.
+    /// It is over: requests that wait get an error, and the two threads end.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(|waiting| waiting.request.fail(libc::ENOTCONN));
-        self.bell.notify_all();
+        self.errands_bell.notify_all();
+        self.pushes_bell.notify_all();
+    }
+}
+
+/// Sleeps until a bell rings, or until a time.
+fn sleep<'a>(
+    bell: &Condvar,
+    state: MutexGuard<'a, State>,
+    until: Option<Instant>,
+    now: Instant,
+) -> MutexGuard<'a, State> {
+    match until {
+        Some(until) => {
+            let slept = bell.wait_timeout(state, until.saturating_duration_since(now));
+            slept.unwrap_or_else(|poisoned| poisoned.into_inner()).0
+        }
+        None => bell.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
     }
 }
 

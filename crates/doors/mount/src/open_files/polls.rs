@@ -157,7 +157,7 @@ mod tests {
 
     /// Does what the thread that pushes does; who is woken.
     fn push(polls: &mut Polls, effects: &mut Effects) -> Vec<u64> {
-        let pushes = effects.take(Vec::new()).pushes;
+        let pushes = effects.take_pushes(Vec::new()).pushes;
         let handle = |push| match push {
             Push::News(handle) => handle,
             other => panic!("{other:?}"),

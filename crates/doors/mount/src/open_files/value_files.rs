@@ -334,7 +334,7 @@ mod tests {
         let mut effects = Effects::default();
         let inode = open(&mut files, 2, now);
         assert!(files.close(inode, now, &mut effects));
-        assert_eq!(effects.take(Vec::new()).pushes, [Push::Forget(inode)]);
+        assert_eq!(effects.take_pushes(Vec::new()).pushes, [Push::Forget(inode)]);
         assert_eq!(files.expire(now + crate::limits::FILE_LEASE, &mut effects), [], "nobody followed it");
         assert!(files.is_empty());
     }

@@ -72,6 +72,7 @@ impl Tree {
         line("pages_not_stored", &counts.not_stored);
         line("values_filtered", &counts.filtered);
         line("sleepers_woken", &self.polls.woken());
+        line("requests_waiting", &self.effects.waiting());
         line("waits_timed_out", &self.counts.timed_out);
     }
 }

@@ -137,7 +137,7 @@ fn the_tree_subscribes_to_a_channel_while_a_file_of_it_is_open_and_a_lease_longe
     assert_eq!(lab.followed("hot"), [1]);
     lab.pass(LEASE);
     assert!(lab.channels.is_empty() && !lab.lists_channels);
-    assert_eq!(lab.tree.next_work(), None, "nothing is left to do");
+    assert_eq!(lab.tree.next_errands(), None, "nothing is left to do");
 }
 
 #[test]

@@ -63,14 +63,15 @@ impl Lab {
 
     /// Does what has to be done.
     fn work(&mut self) {
-        let work = self.tree.work(self.now);
+        let errands = self.tree.errands(self.now);
+        let work = self.tree.pushes(self.now);
         let wakes = work.pushes.iter().filter_map(|push| match push {
             Push::Wake(sleeper) => Some(*sleeper),
             _ => None,
         });
         self.woken.extend(wakes);
         self.woken.extend(self.tree.pushed(&work.pushes));
-        for command in work.commands {
+        for command in errands.commands {
             match command {
                 Command::Subscribe(subscription) => self.subscriptions.push(subscription),
                 Command::Unsubscribe(number) => self.subscriptions.retain(|known| known.number != number),

@@ -77,7 +77,7 @@ impl Lab {
 
     /// The requests to the node since the last call.
     fn asked(&mut self) -> Vec<u32> {
-        let commands = self.tree.work(self.now).commands;
+        let commands = self.tree.errands(self.now).commands;
         let requests = commands.iter().filter_map(|command| match command {
             &Command::ReadTextNow(number, request) if number == self.subscription => Some(request),
             _ => None,
@@ -88,7 +88,7 @@ impl Lab {
 
 /// The subscription that was just made.
 fn subscribed(tree: &mut Tree, now: Instant) -> u32 {
-    let commands = tree.work(now).commands;
+    let commands = tree.errands(now).commands;
     let number = commands.iter().find_map(|command| match command {
         Command::SubscribeText(subscription) => Some(subscription.number),
         _ => None,
@@ -209,9 +209,9 @@ fn a_text_that_nobody_has_followed_for_a_while_is_the_last_one_where_the_node_do
     lab.tree.release(handle, lab.now);
     // The lease ends, and with it the subscription.
     lab.now += LEASE * 2;
-    lab.tree.work(lab.now);
+    lab.tree.errands(lab.now);
     lab.now += LEASE * 2;
-    lab.tree.work(lab.now);
+    lab.tree.errands(lab.now);
     let caller = Caller { since: Some(lab.now), ..READER };
     assert_eq!(lab.tree.open(lab.file, false, caller, lab.now, false), Answer::Wait);
     lab.subscription = subscribed(&mut lab.tree, lab.now);

@@ -96,7 +96,7 @@ fn a_series_that_came_while_nobody_was_subscribed_is_found() {
     assert_eq!(lab.find("n1/metrics/job/later"), Answer::Fail(libc::ENOENT), "all series are known");
 }
 
-/// The thread that pushes never waits: it would wait for itself.
+/// The thread that pushes never waits: all files wait for it.
 #[test]
 fn a_late_lookup_never_waits() {
     let (mut lab, _) = Lab::forgotten(&["n1"], |_| {});
@@ -145,7 +145,7 @@ fn a_value_keeps_its_length_for_a_moment_after_an_open() {
     lab.more(lane, &[("mem.free", 10)]);
     lab.work();
     assert_eq!(seen(&mut lab), (2, Answer::Ready("9\n".to_owned())), "it has another length");
-    assert!(lab.tree.next_work().unwrap() <= lab.now + crate::limits::LENGTH_HOLD);
+    assert!(lab.tree.next_pushes().unwrap() <= lab.now + crate::limits::LENGTH_HOLD);
     lab.pass(crate::limits::LENGTH_HOLD);
     assert_eq!(seen(&mut lab), (3, Answer::Ready("10\n".to_owned())));
     lab.more(lane, &[("mem.free", 7)]);

@@ -66,26 +66,29 @@ impl Judging {
         Judging { hub, agent, place }
     }
 
-    /// Waits until one alert fires, one is pending, and there is a point to draw: the page asks for points from 15 minutes before the
-    /// alert, 4 s apart.
+    /// Waits until one alert fires, one is pending, a rule has failed, and there is a point to draw: the page asks for points from 15
+    /// minutes before the alert, 4 s apart. The nodes themselves say when an alert begins, so it may fire before the group is
+    /// evaluated.
     async fn fires(&self, browser: &Browser) {
         const ASK: &str = "(async () => { \
             const ask = async (path) => (await (await fetch(path)).json()); \
             const { firing, pending } = await ask('khz/v1/rules'); \
+            const rules = (await ask('api/v1/rules')).data.groups.flatMap(({ rules }) => rules); \
+            const failed = rules.filter(({ health }) => health === 'err').length; \
             const alerts = (await ask('api/v1/alerts')).data.alerts; \
             const begun = Math.floor(Date.parse(alerts.find(({ state }) => state === 'firing')?.activeAt) / 1e3); \
-            if (!begun) return [firing, pending]; \
+            if (!begun) return [firing, pending, failed]; \
             const range = new URLSearchParams({ query: 'node_memory_MemTotal_bytes', start: begun - 900, end: Math.floor(Date.now() / 1e3), step: 4 }); \
-            return [firing, pending, (await ask(`api/v1/query_range?${range}`)).data.result.length]; })()";
+            return [firing, pending, failed, (await ask(`api/v1/query_range?${range}`)).data.result.length]; })()";
         browser.client.goto(self.hub.url()).await.expect("the page opens");
         let page = Page { browser };
         let start = Instant::now();
         loop {
             let counts = page.eval(ASK).await;
-            if counts == json!([1, 1, 1]) {
+            if counts == json!([1, 1, 1, 1]) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE * 2, "firing, pending, series: {counts}");
+            assert!(start.elapsed() < PATIENCE * 2, "firing, pending, failed, series: {counts}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }

@@ -8,12 +8,16 @@ mod fake;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fake::{Node, settings, until};
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source};
 use khz_link::driver::HubAddress;
 use khz_link::{Goodbye, Leaving, Role};
 use khz_model::{ByteSize, Interest, NodeName, NodeStatus, Pattern, Presence, Query, Rate};
+
+/// How often the roster is written again without changes.
+const REFRESH: Duration = Duration::from_millis(20);
 
 /// A hub that remembers.
 struct Hub {
@@ -35,7 +39,7 @@ impl Hub {
         let cluster = Cluster::new(settings, [identity; 16]);
         let expected: Vec<NodeName> = expected.iter().map(|name| NodeName::new(name).unwrap()).collect();
         cluster.expect(&expected);
-        let keeper = place.map(|place| RosterKeeper::start(cluster.clone(), place).unwrap());
+        let keeper = place.map(|place| RosterKeeper::start(cluster.clone(), place, REFRESH).unwrap());
         let door = LinkDoor {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             local: None,
@@ -100,6 +104,34 @@ fn a_node_that_says_goodbye_has_left_and_one_that_breaks_off_is_down() {
     assert_eq!((hub.own("khz.hub.nodes"), hub.own("khz.hub.nodes_missing")), (3, 1));
     let _a = hub.join("a");
     until("a is back", || hub.states() == "a up, b down, c missing");
+}
+
+/// After a kill -9 of the hub, "last heard" is what the file has.
+#[test]
+fn the_file_goes_on_while_a_node_is_up_and_none_comes_or_goes() {
+    let place = directory("refresh");
+    let hub = Hub::start(Some(&place), &[]);
+    let mut node = hub.join("n1");
+    let written = || std::fs::read_to_string(place.join("roster.jsonl")).unwrap_or_default();
+    let heard = || {
+        let line = written().lines().nth(1).map(str::to_owned)?;
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        line["heard"].as_str()?.parse::<f64>().ok()
+    };
+    until("the node is written", || heard().is_some());
+    let first = heard().unwrap();
+    let mut rows = 2;
+    until("a later time is written", || {
+        node.row(rows, [1, 2, 3, 4]).beat();
+        rows += 1;
+        heard().unwrap() > first
+    });
+    drop(node);
+    until("it is down", || written().contains("\"down\""));
+    // Nothing changes any more: the disk has rest.
+    let last = written();
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(written(), last);
 }
 
 #[test]
@@ -192,9 +224,10 @@ fn a_damaged_roster_and_a_place_that_cannot_be_used_do_not_keep_a_hub_from_start
     assert_eq!(hub.states(), "n1 down");
     assert!(place.join("roster.jsonl.damaged").exists());
     // Another hub in the same directory gets an error.
-    let other = RosterKeeper::start(hub.cluster.clone(), &place).unwrap_err().to_string();
+    let other = RosterKeeper::start(hub.cluster.clone(), &place, REFRESH).unwrap_err().to_string();
     assert!(other.contains("another hub") && other.contains("--state-dir"), "{other}");
-    let nowhere = RosterKeeper::start(hub.cluster.clone(), Path::new("/proc/khz")).unwrap_err().to_string();
+    let nowhere =
+        RosterKeeper::start(hub.cluster.clone(), Path::new("/proc/khz"), REFRESH).unwrap_err().to_string();
     assert!(nowhere.starts_with("cannot make /proc/khz: "), "{nowhere}");
     // The place vanishes under a running hub: it is made again, with all that the hub knows.
     std::fs::remove_dir_all(&place).unwrap();

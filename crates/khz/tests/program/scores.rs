@@ -77,7 +77,7 @@ fn a_hub_keeps_the_scores_of_its_rules_over_a_kill_and_shows_what_became_of_thei
     assert_eq!(["fired", "elsewhere", "open"].map(|what| count(&before, "Always", what)), [1, 1, 0]);
     assert_eq!(count(&before, "Never", "fired"), 0, "a rule in use that never fired is there, too");
 
-    // It is killed, and has forgotten nothing; what fires still does not count again. Its roster may be ten minutes old then.
+    // It is killed, and has forgotten nothing; what fires still does not count again. Its roster may be some seconds old then.
     drop(hub);
     let since = age(&place);
     let hub = start(&place, &link);

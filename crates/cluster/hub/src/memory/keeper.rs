@@ -1,24 +1,22 @@
 //! Keeps the roster: reads its file when the hub starts, before the thread exists. The thread writes the file when
-//! nodes have come or gone, which is seldom. A failure is only a warning; the next change tries again.
+//! nodes have come or gone, and now and then while one is up. A failure is only a warning; the next write tries again.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::entry::head;
+use super::entry::{State, head};
 use super::file::{RosterError, RosterFile};
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::limits::ROSTER_BYTES_A_SECOND;
+use crate::limits::{ROSTER_BYTES_A_SECOND, ROSTER_REFRESH_BYTES_A_SECOND};
 
 /// Changes within this time are written together: agents come in hundreds.
 const GATHERED: Duration = Duration::from_millis(200);
 /// Time between two writes, at least; more if the file is large.
 const APART: Duration = Duration::from_secs(2);
-/// Without changes the file is written this often, so that "last heard" is no older than this after a kill -9.
-const REFRESH: Duration = Duration::from_secs(600);
 /// Time after a failure before the next try: a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(30);
 
@@ -31,11 +29,11 @@ pub struct RosterKeeper {
 
 impl RosterKeeper {
     /// Takes in the nodes of earlier starts, and remembers nodes from now on. Damage of the file is logged, and the
-    /// file put aside.
+    /// file put aside. While a node is up, the file is written again after the time `refresh`.
     ///
     /// # Errors
     /// The directory cannot be used; the hub goes on without.
-    pub fn start(cluster: Arc<Cluster>, directory: &Path) -> Result<Self, RosterError> {
+    pub fn start(cluster: Arc<Cluster>, directory: &Path, refresh: Duration) -> Result<Self, RosterError> {
         let file = RosterFile::open(directory)?;
         let found = file.read()?;
         if let Some(damage) = &found.damage {
@@ -57,7 +55,7 @@ impl RosterKeeper {
             changes.ring();
         }
         changes.kept();
-        let writer = Writer { cluster: cluster.clone(), file, known, has_failed: false };
+        let writer = Writer { cluster: cluster.clone(), file, known, refresh, bytes: 0, has_failed: false };
         let thread = std::thread::Builder::new().name("roster".into()).spawn(move || writer.run());
         Ok(RosterKeeper { cluster, thread: Some(thread.map_err(RosterError::Thread)?) })
     }
@@ -78,6 +76,10 @@ struct Writer {
     file: RosterFile,
     /// The changes that are written.
     known: u64,
+    /// The time between two writes without changes, if the file is not large.
+    refresh: Duration,
+    /// Bytes of the last write.
+    bytes: u64,
     /// The last write failed, and the log says so.
     has_failed: bool,
 }
@@ -86,14 +88,24 @@ impl Writer {
     fn run(mut self) {
         let changes = self.cluster.changes.clone();
         loop {
-            if changes.wait(self.known, REFRESH).stop {
+            let long = Duration::from_secs(self.bytes / ROSTER_REFRESH_BYTES_A_SECOND);
+            let seen = changes.wait(self.known, self.refresh.max(long));
+            if seen.stop {
                 self.write();
                 return;
+            }
+            if seen.count == self.known && !self.is_stale() {
+                continue;
             }
             changes.pause(GATHERED);
             let pause = self.write();
             changes.pause(pause);
         }
+    }
+
+    /// Without changes: the last write failed, or a node was heard since then.
+    fn is_stale(&self) -> bool {
+        self.has_failed || self.cluster.entries().iter().any(|entry| entry.state == State::Up)
     }
 
     /// Writes the file. Returns how long the next write has to wait.
@@ -110,7 +122,8 @@ impl Writer {
                 if std::mem::take(&mut self.has_failed) {
                     tracing::info!("{}: nodes are remembered again", self.file.path().display());
                 }
-                APART.max(Duration::from_secs(text.len() as u64 / ROSTER_BYTES_A_SECOND))
+                self.bytes = text.len() as u64;
+                APART.max(Duration::from_secs(self.bytes / ROSTER_BYTES_A_SECOND))
             }
             Err(error) => {
                 Counts::add(&self.cluster.counts.roster_failures, 1);

@@ -258,7 +258,7 @@ fn keep_channels(
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.
 fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
     let directory = state_dir::find(plan, "nodes will not be remembered")?;
-    match RosterKeeper::start(Arc::clone(cluster), &directory) {
+    match RosterKeeper::start(Arc::clone(cluster), &directory, khz_hub::limits::ROSTER_REFRESH) {
         Ok(keeper) => Some(keeper),
         Err(error) => {
             tracing::warn!("nodes will not be remembered: {}", sentence(&error));

@@ -54,13 +54,15 @@ pub struct NodeStatus {
     pub away: Option<Away>,
 }
 
-/// Ages in seconds, under their present names and their older ones.
+/// Ages in seconds, under their present names and their older ones, and the same as times (older doors do not send them).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Ages {
     heard_age: Option<String>,
     heard: Option<String>,
+    heard_time: Option<String>,
     since_age: Option<String>,
     since: Option<String>,
+    since_time: Option<String>,
 }
 
 /// Why a node is not at the hub that it prefers.
@@ -166,6 +168,15 @@ impl Ages {
     pub fn since(&self) -> Option<&str> {
         self.since_age.as_deref().or(self.since.as_deref())
     }
+
+    /// The time of the answer (seconds since 1970), by the clock of who has answered.
+    pub fn now(&self) -> Option<f64> {
+        let both = [(&self.heard_time, self.heard()), (&self.since_time, self.since())];
+        let sum = |(time, age): &(&Option<String>, Option<&str>)| {
+            Some(time.as_deref()?.parse::<f64>().ok()? + age.as_deref()?.parse::<f64>().ok()?)
+        };
+        both.iter().find_map(sum)
+    }
 }
 
 impl LaneStatus {
@@ -195,6 +206,8 @@ mod tests {
             let statuses = nodes.statuses().unwrap();
             let ages = &statuses[0].0.ages;
             assert_eq!((ages.heard(), ages.since()), (Some("60.0"), Some("9.0")));
+            let now = ages.heard_time.is_some().then_some(1_763_690_060.0);
+            assert_eq!(ages.now(), now, "the clock of the door");
         }
     }
 

@@ -11,9 +11,11 @@ use khz_ask::Piece;
 use khz_model::fold::fold;
 use khz_model::{Nanos, Rate};
 
-use super::list::{List, OddTimes};
+use super::list::List;
 use super::look::Look;
 use super::node::{Keep, Node};
+use super::odd_times::OddTimes;
+use super::past::RecordedSpan;
 use super::processes::Processes;
 use super::prompt::Prompt;
 use super::tape::Tape;
@@ -142,8 +144,8 @@ pub struct App {
     pub past: Option<Past>,
     /// The open question about the past.
     pub question: Option<Question>,
-    /// The first and the last row of the recording.
-    pub span: Option<(Nanos, Nanos)>,
+    /// The time of the recording.
+    pub span: Option<RecordedSpan>,
     /// The khz that sends the rows is away.
     pub is_away: bool,
     /// The lines of a page, by which a page key moves the choice.
@@ -154,8 +156,10 @@ pub struct App {
     /// What is subscribed to.
     of: Wanted,
     ticks: u64,
-    /// When the last rows came, in ticks.
-    rows_at: u64,
+    /// When the last row came that was newer than all before, in ticks.
+    rows_at: Option<u64>,
+    /// The time by the server's clock, and when it was told, in ticks.
+    clock: Option<(Nanos, u64)>,
     /// When the server last said that it has no nodes, in ticks.
     answered_without_nodes: Option<u64>,
     now: Nanos,
@@ -215,7 +219,8 @@ impl App {
             zoom: 0,
             of,
             ticks: 0,
-            rows_at: 0,
+            rows_at: None,
+            clock: None,
             answered_without_nodes: None,
             now: Nanos(0),
         };
@@ -255,12 +260,25 @@ impl App {
 
     /// The present of a list, which goes on even if no node sends a row.
     fn present(&self) -> Option<Nanos> {
-        match self.world.time() {
-            Some(newest) if self.ticks - self.rows_at <= QUIET_TICKS => Some(newest),
-            Some(newest) => Some(Nanos(newest.0 + (self.ticks - self.rows_at) * Nanos::SECOND.0)),
-            // No node has sent a row yet: all were down before.
-            None => Some(self.now).filter(|now| *now > Nanos(0) && self.world.nodes().next().is_some()),
+        let newest = self.world.time();
+        if newest.is_some() && !self.is_quiet() {
+            return newest;
         }
+        let on = |(time, at): (Nanos, u64)| Nanos(time.0 + (self.ticks - at) * Nanos::SECOND.0);
+        // An older khz does not say what its clock says.
+        let clock = self.clock.or(newest.zip(self.rows_at)).map(on);
+        let clock = clock.or(Some(self.now).filter(|now| *now > Nanos(0)));
+        clock.max(newest).filter(|_| self.world.nodes().next().is_some())
+    }
+
+    /// No row comes that is newer than all before: nobody is up, or all clocks were set back.
+    fn is_quiet(&self) -> bool {
+        self.rows_at.is_none_or(|at| self.ticks - at > QUIET_TICKS)
+    }
+
+    /// The clock of the khz that is asked.
+    pub fn clock_of_server(&mut self, time: Option<Nanos>) {
+        self.clock = time.map(|time| (time, self.ticks)).or(self.clock);
     }
 
     /// How much of the curves is kept.
@@ -305,11 +323,23 @@ impl App {
 
     /// The picture shows a clock that goes on without rows.
     fn shows_clock(&self) -> bool {
-        self.focus.is_none() && self.past.is_none() && self.ticks - self.rows_at > QUIET_TICKS
+        self.focus.is_none() && self.past.is_none() && self.is_quiet()
     }
 
     /// Takes a piece of a subscription. Returns true if the picture changes.
     pub fn take(&mut self, feed: usize, piece: &Piece) -> bool {
+        if let Piece::Rows { rows, .. } = piece {
+            self.is_away = false;
+            // Who subscribes gets the last row also of a node that is down.
+            if rows.last().map(|row| row.time) > self.world.time() {
+                self.rows_at = Some(self.ticks);
+            }
+        }
+        self.take_old(feed, piece)
+    }
+
+    /// Takes a piece with rows from before the subscription.
+    pub fn take_old(&mut self, feed: usize, piece: &Piece) -> bool {
         self.tape.take(feed, piece);
         self.learn_again(feed, piece);
         self.world.take(feed, piece);
@@ -323,8 +353,6 @@ impl App {
                 false
             }
             Piece::Rows { rows, .. } => {
-                self.is_away = false;
-                self.rows_at = self.ticks;
                 if let Some(row) = rows.last().filter(|_| self.focus.is_none()) {
                     self.odd.note(&mut self.world, row.time);
                 }
@@ -436,6 +464,7 @@ impl App {
         self.notice = None;
         self.world = World::new(self.keep(None));
         self.tape = Tape::default();
+        self.rows_at = None;
     }
 
     /// Changes the rate for the same node. The rows that were seen stay.
@@ -477,7 +506,7 @@ impl App {
         }
         for (name, node) in self.world.nodes_mut() {
             node.lost = lost.get(name).copied().unwrap_or(0);
-            node.odd_since = node.time().and_then(|time| self.odd.since(name, time));
+            node.odd_since = node.time().map(|time| self.odd.since(name, time)).unwrap_or_default();
         }
     }
 

@@ -141,7 +141,7 @@ fn backfill(reader: &Reader, wanted: &Wanted, patterns: &[Pattern], feed: usize,
     // Ask for more rows than needed, since the server leaves out every second one if there are more than asked for.
     let (span, rows) = (Nanos::from_secs(seconds as u64), seconds * rate * 5 / 4 + 10);
     for piece in by_time(server.history(patterns, span, rows).unwrap_or_default()) {
-        out.send(Event::Piece { generation: out.generation, feed, piece });
+        out.send(Event::Piece { generation: out.generation, feed, piece, is_old: true });
     }
 }
 
@@ -157,7 +157,7 @@ fn follow(reader: &Reader, interest: &Interest, feed: usize, out: &Out) {
                 match rows.next() {
                     Ok(Some(pieces)) => {
                         for piece in pieces {
-                            out.send(Event::Piece { generation, feed, piece });
+                            out.send(Event::Piece { generation, feed, piece, is_old: false });
                         }
                     }
                     Ok(None) => break None,
@@ -175,6 +175,11 @@ fn follow(reader: &Reader, interest: &Interest, feed: usize, out: &Out) {
     }
 }
 
+/// The time by the clock of the khz that has answered; `None`: it is an older one, or it has heard no node yet.
+pub fn time_of_server<'a>(mut statuses: impl Iterator<Item = &'a NodeStatus>) -> Option<Nanos> {
+    statuses.find_map(|status| status.ages.now()).map(|now| Nanos((now.max(0.0) * 1e9) as u64))
+}
+
 /// Since when a node is in its state.
 pub fn since(status: &NodeStatus, now: Nanos) -> Option<Nanos> {
     let age: f64 = status.ages.since()?.parse().ok()?;
@@ -186,11 +191,12 @@ fn states(reader: &Reader, hosts: Option<&str>, out: &Out) {
         if let Ok(nodes) = reader.target.nodes(&reader.plan, hosts)
             && let Ok(statuses) = nodes.statuses()
         {
-            let now = crate::command::past::now();
+            let time = time_of_server(statuses.iter().map(|(status, _)| status));
+            let now = time.unwrap_or_else(crate::command::past::now);
             let states = statuses
                 .iter()
                 .map(|(status, _)| (status.node.clone(), status.state().to_owned(), since(status, now)));
-            out.send(Event::States { generation: out.generation, states: states.collect() });
+            out.send(Event::States { generation: out.generation, states: states.collect(), time });
         }
         (0..STATES_PERIOD).for_each(|_| out.pause());
     }

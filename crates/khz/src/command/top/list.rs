@@ -1,9 +1,7 @@
 //! The list of nodes: the visible ones, their order, and the chosen one.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
 
-use khz_model::Nanos;
 use khz_model::fold::by_name;
 
 use super::node::Node;
@@ -142,127 +140,5 @@ impl List {
     pub fn chosen(&self, world: &World) -> Option<String> {
         let lines = self.lines(world);
         Some(lines.get(self.place(&lines))?.name.to_owned())
-    }
-}
-
-/// A shorter pause does not end the time in which a node is odd.
-const ODD_PAUSE: Nanos = Nanos::from_secs(5);
-
-/// A node that is odd this soon after its first row may have been odd before, since its first rates need two rows.
-const FIRST_ROWS: Nanos = Nanos::from_secs(2);
-
-/// Older times are useless, since the list keeps rows of a shorter time.
-const ODD_TIMES_KEPT: Nanos = Nanos::from_secs(600);
-
-/// The most kept times of oddness of a node. One that is odd now and then keeps the latest.
-const ODD_TIMES_MAX: usize = 32;
-
-/// Since when a node is odd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OddSince {
-    /// Since this moment.
-    pub time: Nanos,
-    /// It may have been odd for longer, since earlier rows are unknown.
-    pub is_least: bool,
-}
-
-/// A time in which a node was odd.
-struct OddTime {
-    since: OddSince,
-    last: Nanos,
-}
-
-/// What is known of a node.
-struct OddNode {
-    /// The first and the last comparison of a time without a pause.
-    first: Nanos,
-    last: Nanos,
-    /// Oldest first.
-    times: VecDeque<OddTime>,
-}
-
-/// When nodes were odd. It outlives the list, which is opened repeatedly.
-#[derive(Default)]
-pub struct OddTimes {
-    nodes: BTreeMap<String, OddNode>,
-    /// The time of the last comparison, and the seconds since then.
-    noted: Nanos,
-    ago: u64,
-}
-
-/// After this time (s) without a newer row, the clock of all nodes counts as set back.
-const OLD_ROWS_MAX: u64 = 10;
-
-impl OddTimes {
-    /// Compares the nodes at most once a second: a row of this time has come.
-    pub fn note(&mut self, world: &mut World, row: Nanos) {
-        if row.since(self.noted) < Nanos::SECOND {
-            // While other nodes send newer rows, an older row is the last one of a node that is down.
-            if self.ago <= OLD_ROWS_MAX {
-                return;
-            }
-            *self = OddTimes::default();
-        }
-        (self.noted, self.ago) = (row, 0);
-        self.compare(world, row);
-    }
-
-    /// A second has passed.
-    pub fn tick(&mut self) {
-        self.ago += 1;
-    }
-
-    /// Since when a node was odd at this moment; `None` if it was not, as far as is known.
-    pub fn since(&self, node: &str, moment: Nanos) -> Option<OddSince> {
-        // The row of this node may be a little later than the row that set this time.
-        let until = Nanos(moment.0.saturating_add(Nanos::SECOND.0));
-        let was_odd = |time: &&OddTime| time.since.time <= until && moment.since(time.last) <= ODD_PAUSE;
-        Some(self.nodes.get(node)?.times.iter().rev().find(was_odd)?.since)
-    }
-
-    fn compare(&mut self, world: &mut World, now: Nanos) {
-        let nodes: Vec<&Node> = world.nodes().map(|(_, node)| node).collect();
-        let odd = odd(&nodes);
-        for ((name, node), odd) in world.nodes_mut().zip(odd) {
-            let Some(row) = node.time().filter(|_| !node.is_away()) else {
-                node.odd_since = None;
-                continue;
-            };
-            if !self.nodes.contains_key(name) {
-                let none = OddNode { first: row, last: now, times: VecDeque::new() };
-                self.nodes.insert(name.to_owned(), none);
-            }
-            if let Some(known) = self.nodes.get_mut(name) {
-                known.compared(odd.is_some(), row, now);
-            }
-            node.odd_since = self.since(name, now);
-        }
-        self.nodes.retain(|_, node| now.since(node.last) <= ODD_TIMES_KEPT);
-    }
-}
-
-impl OddNode {
-    /// Notes whether its row of this time was odd. That row may be older than the one that triggered the comparison.
-    fn compared(&mut self, is_odd: bool, row: Nanos, now: Nanos) {
-        if now.since(self.last) > ODD_PAUSE {
-            self.first = row;
-        }
-        self.last = now;
-        if !is_odd {
-            return;
-        }
-        match self.times.back_mut() {
-            Some(time) if now.since(time.last) <= ODD_PAUSE => {
-                time.since.time = time.since.time.min(row);
-                time.last = now;
-            }
-            _ => {
-                let is_least = row.since(self.first) <= FIRST_ROWS;
-                self.times.push_back(OddTime { since: OddSince { time: row, is_least }, last: now });
-                if self.times.len() > ODD_TIMES_MAX {
-                    self.times.pop_front();
-                }
-            }
-        }
     }
 }

@@ -182,7 +182,7 @@ fn why(app: &App, line: &Line<'_>) -> String {
     }
     let Some(odd) = line.odd else { return String::new() };
     let sign = if odd.far > 0.0 { "+" } else { "-" };
-    match line.node.odd_since.filter(|since| moment.since(since.time) >= Nanos::SECOND) {
+    match line.node.odd_since(odd.way()).filter(|since| moment.since(since.time) >= Nanos::SECOND) {
         Some(since) => {
             // It may have begun before its first row.
             let least = if since.is_least { ">" } else { "" };

@@ -14,6 +14,7 @@ mod node;
 mod node_screen;
 mod numbers;
 mod odd;
+mod odd_times;
 mod past;
 mod pen;
 mod processes;
@@ -39,7 +40,7 @@ use khz_record::Recording;
 
 use self::app::{App, Origin};
 use self::look::Look;
-use self::past::Source;
+use self::past::{Recorded, Source};
 use self::run::{Begin, Run};
 use crate::command::past::moment;
 use crate::command::target::Target;
@@ -171,10 +172,11 @@ fn recording(words: &[String]) -> Result<Option<FilesAndNodes>, Failure> {
 fn of_recording(look: Look, files: Vec<PathBuf>, wanted: &[String]) -> Result<Begin, Failure> {
     let hosts = (!wanted.is_empty()).then(|| super::hostlist(wanted)).transpose()?;
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let recording = Recording::of(&files);
-    let survey = khz_record::Survey::of(&recording).map_err(crate::command::recording::of_error)?;
+    let bytes = past::bytes_of(&files);
+    let survey =
+        khz_record::Survey::of(&Recording::of(&files)).map_err(crate::command::recording::of_error)?;
     let (problem, is_damaged) = crate::command::recording::report(&survey);
-    let Some((first, last)) = survey.span() else {
+    let Some(span) = survey.span() else {
         return Err(crate::command::recording::without_rows(&files, is_damaged));
     };
     let mut nodes: Vec<String> = survey.lanes.iter().map(|lane| lane.lane.node.to_string()).collect();
@@ -190,11 +192,12 @@ fn of_recording(look: Look, files: Vec<PathBuf>, wanted: &[String]) -> Result<Be
     }
     let focus = if nodes.len() == 1 { nodes.first().cloned() } else { None };
     let mut app = App::new(look, Origin::Recording, names.join(", "), focus, nodes.len() > 1);
-    app.span = Some((first, last));
+    let recorded = Recorded::new(files, bytes, span);
+    app.span = Some(recorded.span());
     if let Some(problem) = problem {
         app.say(problem);
     }
-    Ok(Begin { app, hosts, source: Source::Recording { recording, first, last }, is_damaged })
+    Ok(Begin { app, hosts, source: Source::Recording(recorded), is_damaged })
 }
 
 fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result<Begin, Failure> {
@@ -239,7 +242,9 @@ fn of_target(look: Look, words: &[String], target: Target, plan: Plan) -> Result
     };
     let source = target.running(&plan)?.url().to_owned();
     let mut app = App::new(look, Origin::Server, source, focus.map(str::to_owned), is_cluster);
-    let now = crate::command::past::now();
+    let time = feed::time_of_server(statuses.iter().map(|(status, _)| status));
+    let now = time.unwrap_or_else(crate::command::past::now);
+    app.clock_of_server(time);
     for (status, _) in &statuses {
         if focus.is_none() || focus == Some(status.node.as_str()) {
             app.state(&status.node, status.state(), feed::since(status, now));

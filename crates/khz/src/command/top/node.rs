@@ -7,8 +7,9 @@ use khz_ask::{Column, Row};
 use khz_model::Nanos;
 
 use super::curve::Curve;
-use super::list::OddSince;
 use super::measures::{Measures, Summary};
+use super::odd::Way;
+use super::odd_times::OddSince;
 use super::table::Table;
 
 /// The subscriptions of one node: one at the user's rate, and one a second for slow series.
@@ -44,8 +45,8 @@ pub struct Node {
     pub state: Option<String>,
     /// Since when it has this state, if known.
     pub since: Option<Nanos>,
-    /// Since when it differs from the others.
-    pub odd_since: Option<OddSince>,
+    /// In which ways it differs from the others, and since when.
+    pub odd_since: Vec<(Way, OddSince)>,
 }
 
 impl Node {
@@ -59,7 +60,7 @@ impl Node {
             lost: 0,
             state: None,
             since: None,
-            odd_since: None,
+            odd_since: Vec::new(),
         }
     }
 
@@ -76,6 +77,11 @@ impl Node {
     /// When its newest row was gathered.
     pub fn time(&self) -> Option<Nanos> {
         self.tables.iter().flatten().map(|table| table.time).max().filter(|time| *time > Nanos(0))
+    }
+
+    /// Since when it differs from the others in this way.
+    pub fn odd_since(&self, way: Way) -> Option<OddSince> {
+        self.odd_since.iter().find(|(known, _)| *known == way).map(|(_, since)| *since)
     }
 
     /// The rate of its first subscription.

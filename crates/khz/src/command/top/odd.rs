@@ -1,4 +1,4 @@
-//! Which nodes of the screen are odd, and in which number. `command/odd.rs` computes how far a number is from those of the others.
+//! Which nodes of the screen are odd, and in which numbers. `command/odd.rs` computes how far a number is from those of the others.
 
 use super::node::Node;
 pub use crate::command::odd::ODD_MIN;
@@ -22,7 +22,16 @@ const COMPARED: [(&str, Number, f64); 8] = [
     ("load", |node| node.summary().load, 0.5),
 ];
 
-/// How a node differs most.
+/// In what a node differs, and in which direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// In what.
+    pub what: &'static str,
+    /// It has more than most.
+    pub more: bool,
+}
+
+/// How a node differs in one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Odd {
     /// In what.
@@ -31,18 +40,28 @@ pub struct Odd {
     pub far: f64,
 }
 
-/// For each node its largest difference; `None`: it is like the others, or nothing is known of it.
-pub fn odd(nodes: &[&Node]) -> Vec<Option<Odd>> {
-    let mut all = vec![None::<Odd>; nodes.len()];
+impl Odd {
+    /// In what, and in which direction.
+    pub fn way(&self) -> Way {
+        Way { what: self.what, more: self.far > 0.0 }
+    }
+}
+
+/// For each node all its differences; none: it is like the others, or nothing is known of it.
+pub fn all_odd(nodes: &[&Node]) -> Vec<Vec<Odd>> {
+    let mut all = vec![Vec::new(); nodes.len()];
     for (what, number, least) in COMPARED {
         let numbers: Vec<Option<f64>> =
             nodes.iter().map(|node| (!node.is_away()).then(|| number(node)).flatten()).collect();
         for (odd, far) in all.iter_mut().zip(distances(&numbers, least, NODES_MIN)) {
-            let Some(far) = far.filter(|far| far.abs() >= ODD_MIN) else { continue };
-            if odd.is_none_or(|known| known.far.abs() < far.abs()) {
-                *odd = Some(Odd { what, far });
-            }
+            odd.extend(far.filter(|far| far.abs() >= ODD_MIN).map(|far| Odd { what, far }));
         }
     }
     all
+}
+
+/// For each node its largest difference.
+pub fn odd(nodes: &[&Node]) -> Vec<Option<Odd>> {
+    let largest = |odd: Vec<Odd>| odd.into_iter().rev().max_by(|a, b| a.far.abs().total_cmp(&b.far.abs()));
+    all_odd(nodes).into_iter().map(largest).collect()
 }

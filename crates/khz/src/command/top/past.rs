@@ -7,7 +7,6 @@ use std::sync::Arc;
 use khz_ask::Piece;
 use khz_model::fold::fold;
 use khz_model::{Nanos, NodeName, Pattern, RangeShape};
-use khz_record::Recording;
 
 use super::app::{Question, Sought};
 use super::series;
@@ -18,6 +17,8 @@ use crate::command::watch::past_pieces;
 use crate::config::Plan;
 
 mod recording;
+
+pub use recording::{Recorded, RecordedSpan, bytes_of};
 
 /// The most readings of an answer that are kept: four minutes of a node at 10 Hz. They take about 25 MiB.
 const READINGS_MAX: usize = 524_288;
@@ -47,14 +48,7 @@ pub enum Source {
         plan: Arc<Plan>,
     },
     /// A recording.
-    Recording {
-        /// Its files.
-        recording: Recording,
-        /// Its first row.
-        first: Nanos,
-        /// Its last row.
-        last: Nanos,
-    },
+    Recording(Recorded),
 }
 
 /// Whom rows are asked of.
@@ -73,9 +67,7 @@ pub fn ask(source: &Source, hosts: Option<&str>, question: &Question) -> Result<
         None => series::of_cluster(hosts),
     };
     match source {
-        Source::Recording { recording, first, last } => {
-            recording::ask(recording, (*first, *last), &patterns, question)
-        }
+        Source::Recording(recorded) => recording::ask(recorded, &patterns, question),
         Source::Server { target, plan } => {
             let reader = Reader { target: target.clone(), plan: plan.clone() };
             of_server(&reader, hosts, &patterns, question)

@@ -62,6 +62,8 @@ pub enum Event {
         feed: usize,
         /// The piece.
         piece: Piece,
+        /// It is from before the subscription.
+        is_old: bool,
     },
     /// A subscription has ended, or could not begin.
     Ended {
@@ -80,6 +82,8 @@ pub enum Event {
         generation: u64,
         /// Node, state, since when.
         states: Vec<(String, String, Option<Nanos>)>,
+        /// The time by the clock of the khz that says so, if known.
+        time: Option<Nanos>,
     },
     /// The rows from before a subscription have come, or there are none.
     Filled {
@@ -126,7 +130,10 @@ impl Run {
         app.begin_at_rate(rate);
         let first = match &source {
             // The first rows have no rates yet.
-            Source::Recording { first, last, .. } => Some(Nanos(first.0 + ONCE_ROWS.0).min(*last)),
+            Source::Recording(recorded) => {
+                let span = recorded.span();
+                Some(Nanos(span.first.0 + ONCE_ROWS.0).min(span.last))
+            }
             Source::Server { .. } => None,
         };
         if let Some(at) = at.or(first) {
@@ -263,6 +270,7 @@ impl Run {
             {
                 false
             }
+            Event::Piece { feed, piece, is_old: true, .. } => self.app.take_old(feed, &piece),
             Event::Piece { feed, piece, .. } => self.app.take(feed, &piece),
             Event::Ended { text, is_refusal: true, feed: 0, .. } => {
                 if !self.app.refuse(&text) {
@@ -274,7 +282,8 @@ impl Run {
                 self.app.ended(text);
                 true
             }
-            Event::States { states, .. } => {
+            Event::States { states, time, .. } => {
+                self.app.clock_of_server(time);
                 self.app.knows_nodes(!states.is_empty());
                 self.app.leave_out_all_but(&states.iter().map(|(node, ..)| node.as_str()).collect());
                 for (node, state, since) in states {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use khz_ask::{Column, Piece, Row};
 use khz_model::Nanos;
 
-use super::list::OddTimes;
 use super::node::{FEEDS, Keep};
+use super::odd_times::OddTimes;
+use super::past::RecordedSpan;
 use super::world::World;
 
 /// Readings that are kept: two minutes of a node at 10 Hz with 200 series. They take about 12 MiB.
@@ -61,6 +62,8 @@ pub struct Tape {
     nearest: Option<Nanos>,
     /// Readings after that moment.
     later: usize,
+    /// The time of the recording whose rows these are.
+    pub recorded: Option<RecordedSpan>,
     /// Rows up to the first moment, and from the second one on, were left out because there were too many.
     left_out: (Option<Nanos>, Option<Nanos>),
 }
@@ -87,6 +90,7 @@ impl Tape {
             hole: None,
             nearest: None,
             later: 0,
+            recorded: None,
             left_out: (None, None),
         }
     }

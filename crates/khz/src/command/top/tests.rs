@@ -248,6 +248,31 @@ fn a_list_begins_with_nodes_that_are_down_or_odd() {
     assert!(lines[5].starts_with("n1 ") && lines[5].contains("20%"), "{picture}");
 }
 
+/// The hub sends the last row of a node that is down, and the memory has those before it.
+#[test]
+fn a_list_of_which_nobody_is_up_has_the_time_of_the_khz_that_it_asks() {
+    let load: [Made; 1] = [("load.1m", false, 0, |row| i128::from(row))];
+    let times = |server: Option<u64>, local: u64| {
+        let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), None, true);
+        let time = |seconds: u64| Nanos::from_secs(BEGIN + seconds);
+        app.state("n1", "down", Some(time(100)));
+        app.clock_of_server(server.map(time));
+        app.take_old(0, &columns("n1", "1Hz", &load));
+        (90..100).for_each(|second| _ = app.take_old(0, &row("n1", second * 1_000, 1, &load)));
+        app.take(0, &row("n1", 99_000, 1, &load));
+        let mut shown = Vec::new();
+        for tick in 0..6 {
+            app.tick(time(local + tick));
+            shown.push(app.moment().unwrap_or_default().since(time(0)).0 / 1_000_000_000);
+        }
+        assert!(picture(&app, 100, 24).contains(&format!("down {}m", (shown[5] - 100) / 60)), "{shown:?}");
+        shown
+    };
+    // The clock of this machine is wrong, and does not count.
+    assert_eq!(times(Some(400), 7_000), [401, 402, 403, 404, 405, 406]);
+    assert_eq!(times(None, 700), [700, 701, 702, 703, 704, 705], "an older khz");
+}
+
 #[test]
 fn a_narrow_list_marks_who_is_down_or_odd_and_in_what() {
     let picture = picture(&list_app(LOOK), 20, 8);
@@ -272,7 +297,9 @@ fn since_when_a_node_is_odd_counts_from_its_first_row_over_pauses_and_other_scre
     };
     // It is not odd for three seconds in between, and somebody looks at another node and comes back.
     send(&mut app, 0..100, &|second| second >= 20 && !(60..63).contains(&second));
-    let since = |app: &App| app.shown().node("n2").and_then(|node| node.odd_since).map(|since| since.time);
+    let since = |app: &App| {
+        app.shown().node("n2").and_then(|node| node.odd_since.first().map(|(_, since)| since.time))
+    };
     let second = |second: u64| Some(Nanos::from_secs(BEGIN + second));
     let line = picture(&app, 100, 12).lines().nth(3).unwrap_or_default().to_owned();
     assert!(line.starts_with("n2") && line.contains("load+ 1m"), "{line}");
@@ -288,6 +315,41 @@ fn since_when_a_node_is_odd_counts_from_its_first_row_over_pauses_and_other_scre
     assert_eq!(since(&app), None);
     send(&mut app, 112..120, &|_| true);
     assert_eq!(since(&app), second(112));
+}
+
+#[test]
+fn each_way_in_which_a_node_is_odd_has_a_time_of_its_own() {
+    let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), None, true);
+    // A row number is the load, and a hundred times the percent of memory that is in use.
+    const NUMBERS: [Made; 3] = [
+        ("load.1m", false, 0, |row| i128::from(row % 100)),
+        ("mem.total", false, 0, |_| 100),
+        ("mem.available", false, 0, |row| 100 - i128::from(row / 100)),
+    ];
+    let nodes = || (0..6).map(|node| format!("n{node}"));
+    nodes().for_each(|node| _ = app.take(0, &columns(&node, "1Hz", &NUMBERS)));
+    // The memory is odd all the time, the load is odder for a while, and is then too low.
+    let (memory, high, low) = (10..100, 30..50, 70..80);
+    let mut lines = Vec::new();
+    for second in 0..100 {
+        for node in nodes() {
+            let is_odd = node == "n2";
+            let load = match second {
+                _ if is_odd && high.contains(&second) => 90,
+                _ if is_odd && low.contains(&second) => 0,
+                _ => 20,
+            };
+            let used = if is_odd && memory.contains(&second) { 80 } else { 20 };
+            app.take(0, &row(&node, second * 1_000, used * 100 + load, &NUMBERS));
+        }
+        if [25, 45, 60, 75, 90].contains(&second) {
+            lines.push(picture(&app, 100, 12).lines().nth(3).unwrap_or_default().to_owned());
+        }
+    }
+    for (line, expected) in lines.iter().zip(["mem+ 15s", "load+ 15s", "mem+ 50s", "load- 5.0s", "mem+ 1m "])
+    {
+        assert!(line.starts_with("n2") && line.contains(expected), "{expected}: {lines:#?}");
+    }
 }
 
 #[test]

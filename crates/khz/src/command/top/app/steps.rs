@@ -6,7 +6,7 @@ use super::{
     App, LIST_AFTER, LIST_BEFORE, LIST_BEFORE_MAX, LIST_READINGS, LIST_SERIES, Loaded, MINUTE, NODE_AFTER,
     NODE_BEFORE, Origin, Past, Question, Sought,
 };
-use crate::command::top::list::OddTimes;
+use crate::command::top::odd_times::OddTimes;
 use crate::command::top::tape::Tape;
 use crate::command::top::world::World;
 
@@ -28,6 +28,10 @@ impl App {
             return;
         }
         self.question = None;
+        if let Ok(tape) = &answer {
+            // A recording that is still being written has become longer.
+            self.span = tape.recorded.or(self.span);
+        }
         match (answer, question.sought) {
             (Err(problem), _) => self.say(problem),
             (Ok(tape), Sought::At(moment)) => self.show_at(moment, tape),
@@ -38,8 +42,8 @@ impl App {
 
     /// Shows the last row up to the moment that was asked for. A node without a row for long before that moment is shown as down.
     fn show_at(&mut self, asked: Nanos, tape: Tape) {
-        let is_end = self.span.is_some_and(|(_, end)| asked > end);
-        let asked = self.span.map_or(asked, |(_, end)| asked.min(end));
+        let is_end = self.span.is_some_and(|span| asked > span.last);
+        let asked = self.span.map_or(asked, |span| asked.min(span.last));
         let Some(row) = tape.up_to(asked) else { return self.show_up_to(asked, tape) };
         let stays = self.past.as_ref().is_some_and(|past| past.at == row);
         let is_silent = asked.since(row) > tape.silence();
@@ -47,8 +51,17 @@ impl App {
         let is_shown_then = is_silent || (stays && asked > row && !is_end);
         self.show_past(if is_shown_then { asked } else { row }, Some(tape));
         if is_end {
-            self.say("this is the end of the recording");
+            self.say_end();
         }
+    }
+
+    fn say_end(&mut self) {
+        let goes_on = self.span.is_some_and(|span| span.goes_on);
+        self.say(if goes_on {
+            "this is the end of the recording so far: it is still being written"
+        } else {
+            "this is the end of the recording"
+        });
     }
 
     /// Shows the last row up to the wanted moment. If there is none, shows the first row after it, and says so.
@@ -61,7 +74,7 @@ impl App {
         self.show_past(row, Some(tape));
         match (self.span, &self.focus) {
             _ if last.is_some() => {}
-            (Some((first, _)), Some(node)) if row.since(first) > silence => {
+            (Some(span), Some(node)) if row.since(span.first) > silence => {
                 self.say(format!("{node} has no earlier row in the recording"));
             }
             (Some(_), _) => self.say("this is the beginning of the recording"),
@@ -75,10 +88,10 @@ impl App {
             (Some(row), ..) => self.show_past(row, Some(tape)),
             // All later rows were seen live, or are still to come.
             (None, None, _) => self.live(),
-            (None, Some((_, end)), Some(node)) if end.since(asked) > tape.silence() => {
+            (None, Some(span), Some(node)) if span.last.since(asked) > tape.silence() => {
                 self.say(format!("{node} has no later row in the recording"));
             }
-            (None, Some(_), _) => self.say("this is the end of the recording"),
+            (None, Some(_), _) => self.say_end(),
         }
     }
 
@@ -150,7 +163,7 @@ impl App {
     /// Shows a moment of the past from the rows that were seen. If these are not enough, asks for others.
     pub fn go_to(&mut self, at: Nanos) {
         // The end of a recording is shown as such.
-        let is_over = self.span.is_some_and(|(_, end)| at > end);
+        let is_over = self.span.is_some_and(|span| at > span.last);
         let shown_of = |rows: &Tape| {
             let row = rows.up_to(at).filter(|_| rows.covers(at) && !is_over)?;
             Some(if at.since(row) > rows.silence() { at } else { row })

@@ -1,7 +1,9 @@
-//! Rows of a recording around a moment. It is read from its start; blocks of other times are skipped.
+//! Rows of a recording around a moment. It is read from its start; blocks of other times are skipped. If it is still being written,
+//! its end moves on.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use khz_ask::{Column, Piece};
 use khz_model::{Absence, Delivery, Kind, Nanos, NodeName, Pattern, Reading, Row, Series};
@@ -13,13 +15,81 @@ use super::super::tape::Tape;
 use super::{READINGS_MAX, around};
 use crate::command::past::Span;
 
+/// A recording, and what is known of its length.
+#[derive(Clone)]
+pub struct Recorded {
+    recording: Recording,
+    files: Vec<PathBuf>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What was found when the files had this length.
+struct Known {
+    bytes: u64,
+    recorded: RecordedSpan,
+}
+
+/// The time of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedSpan {
+    /// Its first row.
+    pub first: Nanos,
+    /// Its last row.
+    pub last: Nanos,
+    /// Somebody still writes it.
+    pub goes_on: bool,
+}
+
+impl Recorded {
+    /// A recording whose files had this length before it was surveyed: its first and its last row.
+    pub fn new(files: Vec<PathBuf>, bytes: u64, (first, last): (Nanos, Nanos)) -> Self {
+        let goes_on = is_being_written(&files);
+        let known = Known { bytes, recorded: RecordedSpan { first, last, goes_on } };
+        Recorded { recording: Recording::of(&files), files, known: Arc::new(Mutex::new(known)) }
+    }
+
+    /// Its time. If its files have another length now, it is searched for its ends.
+    pub fn span(&self) -> RecordedSpan {
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let bytes = bytes_of(&self.files);
+        if known.bytes != bytes {
+            known.bytes = bytes;
+            known.recorded.goes_on = is_being_written(&self.files);
+            // What cannot be read is said by the next read.
+            if let Some((first, last)) = ends(&self.recording) {
+                known.recorded = RecordedSpan { first, last, ..known.recorded };
+            }
+        }
+        known.recorded
+    }
+}
+
+/// The length of files together.
+pub fn bytes_of(files: &[PathBuf]) -> u64 {
+    files.iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum()
+}
+
+fn is_being_written(files: &[PathBuf]) -> bool {
+    files.iter().any(|file| khz_record::is_being_written(file))
+}
+
+/// When the first and the last row were gathered.
+fn ends(recording: &Recording) -> Option<(Nanos, Nanos)> {
+    let mut ends: Option<(Nanos, Nanos)> = None;
+    let read = recording.read(|event| {
+        let Event::Block(block) = event else { return };
+        let (begin, end) = (block.header.stamp.real(), stamps_end(&block));
+        let (first, last) = ends.unwrap_or((begin, begin));
+        ends = Some((first.min(begin), end.map_or(last, |end| last.max(end))));
+    });
+    read.ok().and(ends)
+}
+
 /// The rows that a question is about.
-pub(super) fn ask(
-    recording: &Recording,
-    (first, last): (Nanos, Nanos),
-    patterns: &[Pattern],
-    question: &Question,
-) -> Result<Tape, String> {
+pub(super) fn ask(recorded: &Recorded, patterns: &[Pattern], question: &Question) -> Result<Tape, String> {
+    let recording = &recorded.recording;
+    let span_of_all = recorded.span();
+    let RecordedSpan { first, last, .. } = span_of_all;
     // A moment after the end means the end, and one before the start means the start.
     let at = question.sought.moment().clamp(first, last);
     let mut span = around(question, at);
@@ -39,6 +109,7 @@ pub(super) fn ask(
     }
     let from = if span.from <= first { Nanos(0) } else { span.from };
     tape.asked(from, span.to.min(Nanos(last.0.saturating_add(1))));
+    tape.recorded = Some(span_of_all);
     tape.know_all();
     Ok(tape)
 }
@@ -123,12 +194,15 @@ fn rows_of(
 
 /// When the last row of a block was gathered. Ticks may be missing between its rows, so only the rows show it.
 fn last_row(block: &Block<'_>) -> Nanos {
+    // Damage is reported when its rows are read.
+    stamps_end(block).unwrap_or(Nanos(u64::MAX))
+}
+
+/// The same; `None`: the block is damaged.
+fn stamps_end(block: &Block<'_>) -> Option<Nanos> {
     let mut last = block.header.stamp;
-    match khz_block::stamps(block.bytes(), |_, boot| last.boot = boot) {
-        Ok(()) => last.real(),
-        // Damage is reported when its rows are read.
-        Err(_) => Nanos(u64::MAX),
-    }
+    khz_block::stamps(block.bytes(), |_, boot| last.boot = boot).ok()?;
+    Some(last.real())
 }
 
 /// A lane of a recording.

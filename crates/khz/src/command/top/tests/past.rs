@@ -10,7 +10,7 @@ use khz_record::{Recorder, Recording, Rotation};
 
 use super::*;
 use crate::command::top::app::Question;
-use crate::command::top::past::{Source, ask};
+use crate::command::top::past::{Recorded, Source, ask, bytes_of};
 use crate::role::gatherer;
 
 /// A moment, in seconds after [`BEGIN`].
@@ -313,15 +313,20 @@ fn record_at(
         recorder.block(lane, &bytes).unwrap();
     }
     recorder.finish("{}").unwrap();
-    let recording = Recording::of(std::slice::from_ref(&file.0));
-    let (first, last) = khz_record::Survey::of(&recording).unwrap().span().unwrap();
-    (file, Source::Recording { recording, first, last })
+    let source = source_of(&file);
+    (file, source)
+}
+
+fn source_of(file: &File) -> Source {
+    let files = vec![file.0.clone()];
+    let span = khz_record::Survey::of(&Recording::of(&files)).unwrap().span().unwrap();
+    Source::Recording(Recorded::new(files.clone(), bytes_of(&files), span))
 }
 
 fn app_of(source: &Source, node: Option<&str>) -> App {
     let mut app = App::new(LOOK, Origin::Recording, "run.khzt".into(), node.map(str::to_owned), true);
-    if let Source::Recording { first, last, .. } = source {
-        app.span = Some((*first, *last));
+    if let Source::Recording(recorded) = source {
+        app.span = Some(recorded.span());
     }
     app
 }
@@ -377,6 +382,43 @@ fn steps_through_a_recording_come_to_each_row_once_and_end_at_its_ends() {
             _ => "this is the beginning of the recording",
         };
         assert!(beginning.contains(sentence), "{beginning}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_still_being_written_goes_on_after_its_end() {
+    for node in [None, Some("n1")] {
+        let (file, _) = record("growing", &[("n1", &[(0, 200)]), ("n2", &[(0, 200)])]);
+        let whole = std::fs::read(&file.0).unwrap();
+        std::fs::write(&file.0, &whole[..whole.len() * 2 / 3]).unwrap();
+        let source = source_of(&file);
+        // Who writes it has it locked.
+        let written = std::fs::File::options().append(true).open(&file.0).unwrap();
+        written.lock().unwrap();
+        let mut app = app_of(&source, node);
+        app.go_to(at(100));
+        answered(&mut app, &source);
+        let end = walk(&mut app, &source, Action::Step(1)).pop().unwrap();
+        assert!((101..199).contains(&end), "{end}");
+        std::io::Write::write_all(&mut &written, &whole[whole.len() * 2 / 3..]).unwrap();
+        app.act(Action::Step(1));
+        answered(&mut app, &source);
+        assert_eq!(shown(&app), end + 1, "{node:?}");
+        // F goes to the end of now.
+        (0..9).for_each(|_| {
+            app.act(Action::Minute(1));
+            answered(&mut app, &source);
+        });
+        let picture_of = |app: &App| picture(app, 100, 24);
+        assert!(shown(&app) == 199 && picture_of(&app).contains("so far"), "{}", picture_of(&app));
+        drop(written);
+        // Its writer ends it.
+        std::fs::write(&file.0, &whole).unwrap();
+        let source = source_of(&file);
+        app.act(Action::Minute(1));
+        answered(&mut app, &source);
+        let end = picture_of(&app);
+        assert!(end.contains("this is the end of the recording") && !end.contains("so far"), "{end}");
     }
 }
 

@@ -19,8 +19,7 @@ fn steps(slow: bool) -> Result<(), String> {
     step::run("cargo fmt --all --check", &[], &[])?;
     step::run("cargo clippy --workspace --all-targets --quiet -- -D warnings", &[], &[])?;
     fuzz_targets()?;
-    rerun::tests(&["--workspace", "--exclude", "khz-browser-test", "--quiet"], &usual())?;
-    browser_tests(&[], &[])?;
+    rerun::tests(&["--workspace", "--quiet"], &usual())?;
     java()?;
     if slow {
         slow_tests()?;
@@ -125,7 +124,7 @@ pub fn reference() -> Result<(), String> {
 fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let khz = built()?;
     let env: Vec<_> = [("KHZ_BIN", khz.as_str())].into_iter().chain(env.iter().copied()).collect();
-    let words = ["-p", "khz-browser-test", "--quiet", "--"];
+    let words = ["--workspace", "--test", "in_a_browser", "--quiet", "--"];
     rerun::tests(&[&words[..], more].concat(), &env)
 }
 
@@ -137,7 +136,7 @@ pub fn java() -> Result<(), String> {
 
 /// Builds the program, and returns its path.
 fn built() -> Result<String, String> {
-    step::run("cargo build -p khz", &[], &[])?;
+    step::run("cargo test --workspace --no-run --quiet --test program", &[], &[])?;
     let khz = step::target().join("debug/khz");
     Ok(khz.to_str().ok_or("the target directory's name is not UTF-8")?.to_owned())
 }

@@ -110,7 +110,7 @@ const ASKED: &str = "[...performance.getEntriesByType('navigation'), ...performa
     .filter(r => r.startTime < window.pictureAt)\
     .map(r => `    ${[r.startTime, r.responseStart, r.responseEnd].map(Math.round).join(' ')} ${r.transferSize} ${r.name.split('/').pop().slice(0, 40)}`).join('\\n')";
 
-/// `KHZ_BIN=... cargo test -p khz-browser-test --test page -- --ignored first_picture --nocapture`
+/// `KHZ_BIN=... cargo test -p khz-browser-test --test in_a_browser -- --ignored first_picture --nocapture`
 #[test]
 #[ignore = "measures, and asserts nothing"]
 fn how_long_the_first_picture_takes_over_a_slow_line() {
@@ -361,7 +361,7 @@ fn a_server_that_goes_away_is_shown_and_found_again() {
     });
 }
 
-/// `KHZ_SCREENSHOT=docs/screenshot.png cargo test -p khz-browser-test --test page -- --ignored screenshot`
+/// `KHZ_SCREENSHOT=docs/screenshot.png cargo test -p khz-browser-test --test in_a_browser -- --ignored screenshot`
 #[test]
 #[ignore = "writes the screenshot of the documentation, which takes a minute of data"]
 fn screenshot_for_the_documentation() {

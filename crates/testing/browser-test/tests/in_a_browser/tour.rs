@@ -85,7 +85,7 @@ fn the_card_follows_the_demo_leads_to_what_it_names_and_goes_when_it_is_closed()
 /// Pause between two frames.
 const FRAME: Duration = Duration::from_millis(500);
 
-/// `KHZ_MOVING_PICTURE=docs/demo.webp cargo test -p khz-browser-test --test tour -- --ignored moving`
+/// `KHZ_MOVING_PICTURE=docs/demo.webp cargo test -p khz-browser-test --test in_a_browser -- --ignored moving`
 #[test]
 #[ignore = "writes the moving picture of the documentation, which takes a minute"]
 fn moving_picture_for_the_documentation() {

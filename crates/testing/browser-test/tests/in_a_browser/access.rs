@@ -168,7 +168,7 @@ fn marked() -> String {
         .to_owned()
 }
 
-/// `cargo test -p khz-browser-test --test access -- --ignored colour_blind` writes them to `target/screenshots`.
+/// `cargo test -p khz-browser-test --test in_a_browser -- --ignored colour_blind` writes them to `target/screenshots`.
 #[test]
 #[ignore = "writes pictures to be looked at"]
 fn pictures_as_colour_blind_people_see_them() {

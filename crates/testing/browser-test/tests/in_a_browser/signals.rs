@@ -293,7 +293,7 @@ fn the_page_of_documentation_has_the_thresholds_of_the_table() {
              `| ${name} | ${format(warning.enter)} | ${format(warning.leave)} | ${bad ? format(bad.enter) : '–'} | ${bad ? format(bad.leave) : '–'} | ${hold} s |`))";
         let rows: Vec<String> = serde_json::from_value(page.eval(rows).await).unwrap();
         assert_eq!(rows.len(), 12);
-        let documented = include_str!("../../../../docs/page.md");
+        let documented = include_str!("../../../../../docs/page.md");
         for row in rows {
             assert!(documented.contains(&row), "docs/page.md lacks the line {row}");
         }

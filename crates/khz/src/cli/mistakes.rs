@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_mistyped_command_is_the_one_with_the_fewest_other_letters() {
-        for (word, command) in [("tpo", "top"), ("recrod", "record"), ("ndoes", "nodes"), ("Watch", "watch")] {
+        for (word, command) in [("tpo", "top"), ("recrod", "record"), ("ndoes", "nodes"), ("Watch", "watch")]
+        {
             assert_eq!(near(word).as_deref(), Some(command));
         }
         assert_eq!(near("zebra"), None);

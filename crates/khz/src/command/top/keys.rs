@@ -78,7 +78,12 @@ pub const KEYS: [Binding; 19] = {
     use KeyCode as K;
     [
         binding(&[K::Char('?'), K::Char('h'), K::F(1)], "? h", "these keys", &[A::Help]),
-        binding(&[K::Char('q'), K::F(10)], "q", "quit (also Ctrl-C); Ctrl-Z stops it, Ctrl-L draws it again", &[A::Quit]),
+        binding(
+            &[K::Char('q'), K::F(10)],
+            "q",
+            "quit (also Ctrl-C); Ctrl-Z stops it, Ctrl-L draws it again",
+            &[A::Quit],
+        ),
         binding(&[K::Esc, K::Backspace], "Esc", "back: to the present, to the list", &[A::Back]),
         binding(&[K::Enter], "Enter", "open the chosen node", &[A::Open]),
         binding(

@@ -59,20 +59,24 @@ impl ChannelsFile {
         Ok(bytes.map(|bytes| read(&self.0.path(), &bytes)).unwrap_or_default())
     }
 
-    /// Moves the file out of the way; returns where it is now.
-    pub fn put_aside(&self) -> Result<PathBuf, ChannelError> {
-        self.0.put_aside()?;
+    /// Keeps the damaged file, and replaces it by these channels; returns where it is now.
+    pub fn put_aside(&self, channels: &BTreeMap<String, Arc<Kept>>) -> Result<PathBuf, ChannelError> {
+        self.0.put_aside(Some(&text(channels)))?;
         Ok(self.0.aside())
     }
 
     /// Replaces the file.
     pub fn write(&self, channels: &BTreeMap<String, Arc<Kept>>) -> Result<(), ChannelError> {
-        let mut text = line(&Head { khz_channels: VERSION, channels: channels.len() });
-        for kept in channels.values() {
-            text += &line(&Line { maker: kept.maker.to_string(), definition: kept.definition.clone() });
-        }
-        Ok(self.0.write(&text)?)
+        Ok(self.0.write(&text(channels))?)
     }
+}
+
+fn text(channels: &BTreeMap<String, Arc<Kept>>) -> String {
+    let mut text = line(&Head { khz_channels: VERSION, channels: channels.len() });
+    for kept in channels.values() {
+        text += &line(&Line { maker: kept.maker.to_string(), definition: kept.definition.clone() });
+    }
+    text
 }
 
 /// Texts and numbers are always JSON.

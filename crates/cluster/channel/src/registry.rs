@@ -138,8 +138,7 @@ impl Registry {
             }
         }
         if !damage.is_empty() {
-            damage.push(format!("the file is put aside as {}", file.put_aside()?.display()));
-            file.write(&channels)?;
+            damage.push(format!("the file is put aside as {}", file.put_aside(&channels)?.display()));
         }
         Ok((Registry::of(channels, Some(file)), damage))
     }

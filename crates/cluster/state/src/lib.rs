@@ -104,13 +104,22 @@ impl StateFile {
         Ok(Some(bytes))
     }
 
-    /// Moves the file out of the way, to [`StateFile::aside`].
+    /// Keeps the damaged file as [`StateFile::aside`], and replaces it by what of it can be read: the next start finds that. `None`:
+    /// nothing of it can, and there is no file until the next write.
     ///
     /// # Errors
-    /// Returns why it cannot be moved.
-    pub fn put_aside(&self) -> Result<(), StateError> {
-        self.0.held().written = None;
-        std::fs::rename(self.path(), self.aside()).map_err(failed("put aside", &self.path()))
+    /// Returns why it cannot be kept or replaced. It is as it was then.
+    pub fn put_aside(&self, rest: Option<&str>) -> Result<(), StateError> {
+        let (path, aside) = (self.path(), self.aside());
+        let Some(rest) = rest else {
+            self.0.held().written = None;
+            return std::fs::rename(&path, &aside).map_err(failed("put aside", &path));
+        };
+        let _ = std::fs::remove_file(&aside);
+        // Some file systems have no second names.
+        let kept = std::fs::hard_link(&path, &aside).or_else(|_| std::fs::copy(&path, &aside).map(drop));
+        kept.map_err(failed("put aside", &path))?;
+        self.write(rest)
     }
 
     /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
@@ -258,7 +267,7 @@ mod tests {
         assert!(!file.is_due_again(), "it has the newest text");
         file.write("one").unwrap();
         assert_eq!(file.read(1).unwrap().unwrap(), b"on", "a byte more tells that it is too long");
-        file.put_aside().unwrap();
+        file.put_aside(None).unwrap();
         assert!(file.read(9).unwrap().is_none());
         assert_eq!(std::fs::read(file.aside()).unwrap(), b"one");
         std::fs::remove_dir_all(place).unwrap();
@@ -334,13 +343,34 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_finds_what_is_gone_and_leaves_what_was_put_aside_or_is_not_in_use_any_more() {
+    fn a_damaged_file_is_kept_and_what_of_it_can_be_read_is_there_at_each_later_start() {
+        let place = std::env::temp_dir().join(format!("khz-state-aside-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        for damaged in ["whole\nrubbish\n", "whole\nother rubbish\n"] {
+            let file = StateFile::open(&place, "list").unwrap();
+            file.write(damaged).unwrap();
+            file.put_aside(Some("whole\n")).unwrap();
+            assert_eq!(std::fs::read_to_string(file.aside()).unwrap(), damaged);
+            drop(file);
+            let end = Instant::now() + Duration::from_secs(60);
+            let file = loop {
+                match StateFile::open(&place, "list") {
+                    Ok(file) => break file,
+                    Err(error) => assert!(Instant::now() < end, "{error}"),
+                }
+            };
+            assert_eq!(file.read(100).unwrap().unwrap(), b"whole\n");
+        }
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn the_thread_finds_what_is_gone_and_leaves_what_is_not_in_use_any_more() {
         let place = std::env::temp_dir().join(format!("khz-state-thread-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&place);
         let open = |name| StateFile::open(&place, name).unwrap();
-        let (stays, aside, over) = (open("stays"), open("aside"), open("over"));
-        [&stays, &aside, &over].iter().for_each(|file| file.write("text").unwrap());
-        aside.put_aside().unwrap();
+        let (stays, over) = (open("stays"), open("over"));
+        [&stays, &over].iter().for_each(|file| file.write("text").unwrap());
         let path = over.path();
         drop(over);
         std::fs::remove_dir_all(&place).unwrap();
@@ -349,7 +379,7 @@ mod tests {
             assert!(Instant::now() < end);
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(!aside.path().exists() && !path.exists());
+        assert!(!path.exists());
         std::fs::remove_dir_all(&place).unwrap();
     }
 

@@ -111,8 +111,11 @@ impl Memory {
                 Err(error) => _ = damaged.get_or_insert((number + 1, error)),
             }
         }
+        let texts: BTreeMap<String, String> =
+            all.iter().map(|(way, kept)| (way.clone(), text(way, kept))).collect();
         if let Some((line, error)) = damaged {
-            file.put_aside()?;
+            let rest: String = texts.values().map(String::as_str).collect();
+            file.put_aside(Some(&rest))?;
             tracing::warn!(
                 "{}: line {line} cannot be read ({error}); it is kept as {}, and what the other lines say holds",
                 file.path().display(),
@@ -121,8 +124,7 @@ impl Memory {
         } else if is_too_large {
             tracing::warn!("{}: only its first {STATE_BYTES_MAX} bytes were read", file.path().display());
         }
-        let texts = all.iter().map(|(way, kept)| (way.clone(), text(way, kept)));
-        Ok((Memory { texts: Mutex::new(texts.collect()), file }, all))
+        Ok((Memory { texts: Mutex::new(texts), file }, all))
     }
 
     /// Forgets ways that the configuration does not name any more.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use khz_state::{StateError, StateFile};
 
-use super::entry::{Entry, LINE_BYTES_MAX, read_head};
+use super::entry::{Entry, LINE_BYTES_MAX, head, read_head};
 use crate::limits::{NODES_MAX, ROSTER_BYTES_MAX};
 
 /// Of the file, without its ending.
@@ -82,7 +82,10 @@ impl RosterFile {
         let Some(bytes) = self.0.read(ROSTER_BYTES_MAX)? else { return Ok(Found::default()) };
         let found = read(&self.path(), &bytes);
         if found.damage.is_some() {
-            self.0.put_aside()?;
+            // The hub's name and the time come with the next write, which is soon.
+            let lines = found.entries.iter().map(Entry::line);
+            let rest: String = [head("", 0, found.entries.len())].into_iter().chain(lines).collect();
+            self.0.put_aside(Some(&rest))?;
         }
         Ok(found)
     }
@@ -152,7 +155,7 @@ fn text(line: &[u8]) -> Result<&str, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::{State, head};
+    use super::super::entry::State;
     use super::*;
     use khz_model::NodeName;
 

@@ -76,17 +76,20 @@ impl Shelf {
         };
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().map(serde_json::from_str::<Line>).collect();
-        if lines.iter().any(Result::is_err) {
-            tracing::warn!("the list of freezes is damaged; it is kept as {}", self.list.aside().display());
-            if let Err(error) = self.list.put_aside() {
-                tracing::warn!("{}", sentence(&error));
-            }
-        }
+        let is_damaged = lines.iter().any(Result::is_err);
         let (mut last_id, mut entries) = (0, Vec::new());
         for line in lines.into_iter().flatten() {
             match line {
                 Line::Head(head) => last_id = last_id.max(head.last_id),
                 Line::Entry(entry) => entries.push(*entry),
+            }
+        }
+        if is_damaged {
+            // The number of a freeze that is in no line may be that of a recording.
+            let last_id = self.recordings().into_iter().fold(last_id, u64::max);
+            tracing::warn!("the list of freezes is damaged; it is kept as {}", self.list.aside().display());
+            if let Err(error) = self.list.put_aside(Some(&written(last_id, entries.iter()))) {
+                tracing::warn!("{}", sentence(&error));
             }
         }
         (last_id, entries)
@@ -107,15 +110,8 @@ impl Shelf {
         last_id: u64,
         entries: impl Iterator<Item = &'a Entry>,
     ) -> Result<(), StateError> {
-        // An entry that cannot become text is left out.
-        let mut text = serde_json::to_string(&Head { last_id }).unwrap_or_default();
-        text.push('\n');
-        for entry in entries {
-            text += &serde_json::to_string(entry).unwrap_or_default();
-            text.push('\n');
-        }
-        let written = self.list.write(&text);
-        match &written {
+        let kept = self.list.write(&written(last_id, entries));
+        match &kept {
             Ok(()) => self.is_failing = false,
             Err(error) if !self.is_failing => {
                 self.is_failing = true;
@@ -123,7 +119,7 @@ impl Shelf {
             }
             Err(_) => {}
         }
-        written
+        kept
     }
 
     /// True if the last write failed and a retry is due.
@@ -156,6 +152,17 @@ impl Shelf {
     }
 }
 
+/// The list. An entry that cannot become text is left out.
+fn written<'a>(last_id: u64, entries: impl Iterator<Item = &'a Entry>) -> String {
+    let mut text = serde_json::to_string(&Head { last_id }).unwrap_or_default();
+    text.push('\n');
+    for entry in entries {
+        text += &serde_json::to_string(entry).unwrap_or_default();
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +183,17 @@ mod tests {
         assert_eq!(shelf.entries(), (7, vec![entry]));
         std::fs::write(shelf.path(11), "").unwrap();
         assert_eq!(shelf.entries().0, 11);
+        // A damaged line costs its freeze, and no other one, at this start and at each later one.
+        let whole = [3, 7].map(|id| Entry::new(id, 1, 0, 0, 0, format!("cause of {id}")));
+        shelf.write(12, whole.iter()).unwrap();
+        let list = place.join("blackbox/freezes.jsonl");
+        let text = std::fs::read_to_string(&list).unwrap();
+        std::fs::write(&list, text.replace("cause of 3\"", "cause of 3\\")).unwrap();
+        for _ in 0..3 {
+            let (last_id, entries) = shelf.entries();
+            assert_eq!((last_id, entries.len(), &entries[0]), (12, 2, &whole[1]), "{entries:?}");
+        }
+        assert!(shelf.list.aside().exists());
         std::fs::remove_dir_all(place).unwrap();
     }
 }

@@ -82,7 +82,7 @@ impl PeerFile {
     /// The file cannot be parsed, and is put aside.
     pub fn is_damaged(&self, error: &str) {
         tracing::warn!("{}: {error}; the file is put aside", self.file.path().display());
-        if let Err(error) = self.file.put_aside() {
+        if let Err(error) = self.file.put_aside(None) {
             tracing::warn!("{}", sentence(&error));
         }
     }

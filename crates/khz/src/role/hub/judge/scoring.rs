@@ -42,7 +42,7 @@ impl ScoreFile {
             .inspect_err(|error| {
                 let path = self.0.path();
                 tracing::warn!("scores begin again: {}: {error}; the file is put aside", path.display());
-                if let Err(error) = self.0.put_aside() {
+                if let Err(error) = self.0.put_aside(None) {
                     tracing::warn!("{}", sentence(&error));
                 }
             })

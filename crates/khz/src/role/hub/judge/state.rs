@@ -61,7 +61,7 @@ impl AlertState {
                     "alerts begin again: {}: {error}; the file is put aside",
                     file.path().display()
                 );
-                if let Err(error) = file.put_aside() {
+                if let Err(error) = file.put_aside(None) {
                     tracing::warn!("{}", sentence(&error));
                 }
             })

@@ -18,7 +18,7 @@ use khz_model::Share;
 use tower_service::Service;
 
 use crate::bearer::bearer;
-use crate::bodies::body_max;
+use crate::bodies::{Lent, body_max};
 use crate::counters::count;
 use crate::gzip;
 use crate::limits::CHANGED_BYTES;
@@ -59,7 +59,10 @@ impl Exchange {
             matches!(*request.method(), Method::GET | Method::POST) && gzip::is_accepted(request.headers());
         let path = request.uri().path().to_owned();
         let room = self.shared.room(request.method());
-        let response = match (self.check(&request), &room) {
+        let checked = self.check(&request);
+        let takes_body = body_max(request.method(), request.uri().path()).is_some();
+        let (lent, request) = Lent::of(request, takes_body);
+        let response = match (checked, &room) {
             (Ok(caller), Ok(_)) => self.clone().route(request, caller).await,
             (Ok(_), Err(busy)) => busy.clone().into_response(),
             (Err(refusal), _) => {
@@ -67,11 +70,15 @@ impl Exchange {
                 prometheus::refused(refusal, &path)
             }
         };
+        let is_last = lent.discard().await;
         let (share, response) = self.shared.counted(response, room.ok().flatten());
         let response = gzip::of(response, packs, &self.shared.answers);
         self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
         add_headers(&mut head.headers);
+        if is_last {
+            head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         let held = Arc::new(Held { _share: share, _ebb: Ebb(Arc::clone(&self.shared.tide)) });
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), held, _busy: busy }))
     }
@@ -88,9 +95,7 @@ impl Exchange {
         Ok(Some(self.shared.access.caller(&self.origin, token)?))
     }
 
-    async fn route(self, request: Request<Incoming>, caller: Option<Caller>) -> Response {
-        let has_body = body_max(request.method(), request.uri().path()).is_some();
-        let mut request = request.map(|body| if has_body { Body::new(body) } else { Body::empty() });
+    async fn route(self, mut request: Request<Body>, caller: Option<Caller>) -> Response {
         request.extensions_mut().insert(self.connection);
         request.extensions_mut().insert(self.client);
         if let Some(caller) = caller {

@@ -16,6 +16,12 @@ pub const STREAMS_OF_READERS_MAX: usize = 56;
 pub const STREAMS_OF_A_READER_MAX: usize = 32;
 /// A connection without a complete request head for this long, new or kept alive, is closed.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of a body that nobody reads which are taken nevertheless, so that the peer reads the answer: more than any path takes.
+pub const DISCARDED_BYTES_MAX: usize = 1 << 20;
+
+/// How long the next of such bytes is awaited; all of them come within [`HEAD_TIMEOUT`].
+pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a client may take less than [`TAKEN_BYTES_MIN`] while bytes wait for it.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long open requests may take to finish after the door begins to close.

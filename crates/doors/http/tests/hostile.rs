@@ -118,7 +118,7 @@ fn only_health_is_answered_without_a_token_or_with_a_wrong_one() {
 }
 
 #[test]
-fn a_body_is_neither_read_nor_taken_for_a_request() {
+fn a_body_is_never_taken_for_a_request() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let inner = "GET /khz/v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let request =
@@ -126,6 +126,27 @@ fn a_body_is_neither_read_nor_taken_for_a_request() {
     let answer = String::from_utf8(server.raw(request.as_bytes())).unwrap();
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+}
+
+/// Who is refused before the body has come gets the answer, and no error of the system.
+#[test]
+fn a_peer_that_is_still_sending_its_body_gets_the_refusal() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for (path, expected) in [("/khz/v1/jobs/7", "403"), ("/khz/v1/nowhere", "404"), ("/khz/v1/nodes", "4")] {
+        let mut peer = TcpStream::connect(server.addr).unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let length = 400_000;
+        write!(peer, "PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n").unwrap();
+        // The refusal is there already.
+        std::thread::sleep(Duration::from_millis(50));
+        for piece in vec![b' '; length].chunks(10_000) {
+            peer.write_all(piece).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut answer = Vec::new();
+        peer.read_to_end(&mut answer).unwrap();
+        assert!(status(&answer).starts_with(expected), "{path}: {}", String::from_utf8_lossy(&answer));
+    }
 }
 
 #[test]

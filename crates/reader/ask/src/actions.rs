@@ -88,6 +88,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn actions(&self) -> Result<ActionsAnswer, AskError> {
+        self.only_at_hub()?;
         self.get_json(ACTIONS_PATH)
     }
 
@@ -96,6 +97,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`]; that nothing is kept is one that is refused.
     pub fn action_output(&self, run: u64) -> Result<String, AskError> {
+        self.only_at_hub()?;
         self.get_text(&format!("{ACTIONS_PATH}/{run}/output"))
     }
 }

@@ -102,6 +102,7 @@ impl Server {
         (before, after): (Nanos, Nanos),
         because: &str,
     ) -> Result<FreezeBegun, AskError> {
+        self.only_at_hub()?;
         let (nodes, because) = (percent_encoded(nodes), percent_encoded(because));
         let times = format!("before={}ns&after={}ns", before.0, after.0);
         self.put_nothing(&format!("{BLACK_BOX_PATH}?nodes={nodes}&{times}&because={because}"))
@@ -112,6 +113,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn freezes(&self) -> Result<Vec<FreezeAnswer>, AskError> {
+        self.only_at_hub()?;
         self.get_json::<All>(BLACK_BOX_PATH).map(|all| all.freezes)
     }
 
@@ -120,6 +122,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`]; that there is none is one that is refused.
     pub fn freeze_of(&self, id: u64) -> Result<FreezeAnswer, AskError> {
+        self.only_at_hub()?;
         self.get_json(&format!("{BLACK_BOX_PATH}/{id}"))
     }
 
@@ -128,6 +131,7 @@ impl Server {
     /// # Errors
     /// The same.
     pub fn remove_freeze(&self, id: u64) -> Result<(), AskError> {
+        self.only_at_hub()?;
         self.delete::<Removed>(&format!("{BLACK_BOX_PATH}/{id}")).map(|_| ())
     }
 
@@ -136,6 +140,7 @@ impl Server {
     /// # Errors
     /// The same.
     pub fn frozen_rows(&self, id: u64) -> Result<PastBytes, AskError> {
+        self.only_at_hub()?;
         self.bytes(&format!("{BLACK_BOX_PATH}/{id}/recording"))
     }
 }

@@ -26,6 +26,11 @@ pub enum AskError {
         /// The system's reason.
         reason: String,
     },
+    /// An agent answers, and the question is for a hub.
+    #[error(
+        "no hub answers on this machine; its agent did, which has no jobs, freezes, rules and alerts: start the hub, or name it with --server"
+    )]
+    OnlyAgent,
     /// A server of somebody else does not answer.
     #[error("no answer from {url}: {reason}")]
     Unanswered {

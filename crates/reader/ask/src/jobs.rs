@@ -79,6 +79,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`]; the same holds for every request.
     pub fn jobs(&self, parameters: &[(&str, String)]) -> Result<JobsAnswer, AskError> {
+        self.only_at_hub()?;
         let pairs: Vec<String> =
             parameters.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
         self.get_json(&format!("{JOBS_PATH}?{}", pairs.join("&")))
@@ -86,6 +87,7 @@ impl Server {
 
     /// The runs of a job, oldest first; at least one.
     pub fn job(&self, id: &str) -> Result<Vec<JobAnswer>, AskError> {
+        self.only_at_hub()?;
         #[derive(Deserialize)]
         struct Runs {
             runs: Vec<JobAnswer>,
@@ -95,11 +97,13 @@ impl Server {
 
     /// Starts a job, given as JSON.
     pub fn start_job(&self, id: &str, start: &str) -> Result<JobChanged, AskError> {
+        self.only_at_hub()?;
         self.put(&path(id), start)
     }
 
     /// Ends a job, given as JSON.
     pub fn end_job(&self, id: &str, end: &str) -> Result<JobChanged, AskError> {
+        self.only_at_hub()?;
         self.put(&format!("{}?ended=1", path(id)), end)
     }
 }

@@ -201,6 +201,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn alerts(&self) -> Result<Alerts, AskError> {
+        self.only_at_hub()?;
         self.get_json("/api/v1/alerts")
     }
 
@@ -209,6 +210,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn rules(&self) -> Result<RulesAnswer, AskError> {
+        self.only_at_hub()?;
         self.get_json("/api/v1/rules?exclude_alerts=true")
     }
 
@@ -217,6 +219,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn rule_scores(&self) -> Result<ScoresAnswer, AskError> {
+        self.only_at_hub()?;
         self.get_json(&format!("{RULES_PATH}/score"))
     }
 
@@ -225,6 +228,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn alert_rules(&self, name: &str) -> Result<Vec<RuleAnswer>, AskError> {
+        self.only_at_hub()?;
         let name = percent_encoded(name);
         let rules: RulesAnswer = self.get_json(&format!("/api/v1/rules?type=alert&rule_name[]={name}"))?;
         let of_group = |group: GroupAnswer| {
@@ -238,6 +242,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn rule_picture(&self, expr: &str, instance: Option<&str>) -> Result<RulePicture, AskError> {
+        self.only_at_hub()?;
         let of = instance.map(|instance| format!("&instance={}", percent_encoded(instance)));
         let query = percent_encoded(expr);
         self.get_json(&format!("{RULES_PATH}/picture?query={query}{}", of.unwrap_or_default()))
@@ -248,6 +253,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`].
     pub fn rules_in_use(&self) -> Result<RulesInUse, AskError> {
+        self.only_at_hub()?;
         self.get_json(RULES_PATH)
     }
 
@@ -256,6 +262,7 @@ impl Server {
     /// # Errors
     /// See [`AskError`]; those that are refused have the places of their errors in it.
     pub fn load_rules(&self) -> Result<RulesInUse, AskError> {
+        self.only_at_hub()?;
         self.put_nothing(RULES_PATH)
     }
 }

@@ -127,6 +127,11 @@ impl Server {
         path.file_name().is_some_and(|name| name == AGENT_SOCKET)
     }
 
+    /// Refuses to ask an agent of this machine for what only a hub has: the agent would answer that there is none of it.
+    pub(crate) fn only_at_hub(&self) -> Result<(), AskError> {
+        if self.is_agent() { Err(AskError::OnlyAgent) } else { Ok(()) }
+    }
+
     /// The address without a slash at its end.
     pub fn url(&self) -> &str {
         &self.url

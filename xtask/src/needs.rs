@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 29] = [
+const PROGRAMS: [(&str, &str, &str); 31] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
+    ("clang", "clang", "the programs for rows in C"),
+    ("wasm-ld", "lld", "the programs for rows in C"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
     ("firefox-esr", "firefox-esr", "the tests of the page in Firefox"),

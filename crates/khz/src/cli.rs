@@ -11,8 +11,8 @@ use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
     actions, agent, alerts, blackbox, catalog, certs, channel, check, completions, config, correlate, demo,
-    export, freeze, get, health, hub, job, man, mount, nodes, notify, plot, publish, query, record, ring,
-    rrd, rules, simulate, store, top, umount, wait, watch, why,
+    export, freeze, get, handler, health, hub, job, man, mount, nodes, notify, plot, publish, query, record,
+    ring, rrd, rules, simulate, store, top, umount, wait, watch, why,
 };
 use crate::config::NodeFlags;
 
@@ -207,6 +207,9 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
+    /// Programs that nodes execute on each row (WebAssembly): check one, try it on a recording.
+    #[command(subcommand)]
+    Handler(handler::HandlerCommand),
     /// Ask a khz, any engine with Prometheus' interface, or the files of a store a question in PromQL.
     ///
     /// The answer is a table; with --range it is a plot of characters. Series have the names and labels that Prometheus

@@ -51,14 +51,14 @@ use khz_model::printable::printable_lines;
 use crate::cli::{Cli, Command};
 use crate::command::{
     actions, agent, alerts, alone, blackbox, catalog, certs, channel, check, completions, correlate, demo,
-    export, freeze, get, health, hub, job, man, mount, nodes, notify, plot, publish, query, record, ring,
-    rrd, rules, simulate, top, umount, wait, watch, why,
+    export, freeze, get, handler, health, hub, job, man, mount, nodes, notify, plot, publish, query, record,
+    ring, rrd, rules, simulate, top, umount, wait, watch, why,
 };
 use crate::config::secrets::hidden;
 use crate::role::apart;
 use crate::show::look::{Look, When};
 use crate::show::outcome::{self, Outcome};
-use crate::show::table::{remark, say};
+use crate::show::table::{on_stderr, remark, say};
 
 fn main() -> ExitCode {
     khz_door::heap::settle();
@@ -113,6 +113,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Export(flags) => export::run(*flags, outer, out),
         Command::Plot(flags) => plot::run(*flags, outer, out),
         Command::Correlate(flags) => correlate::run(&flags, out),
+        Command::Handler(command) => handler::run(command, out),
         Command::Demo(flags) => demo::run(&flags),
         Command::Simulate(flags) => simulate::run(&flags, out),
         Command::Store(command) => command::store::run(command, outer, out),
@@ -161,7 +162,7 @@ fn refuse(error: &clap::Error) -> ! {
     match hidden(&text) {
         Cow::Borrowed(same) if same == error.to_string() => error.exit(),
         text => {
-            eprint!("{}", printable_lines(&text));
+            on_stderr(&printable_lines(&text));
             std::process::exit(error.exit_code())
         }
     }

@@ -43,7 +43,8 @@ pub const COMMAND: khz_rrd::cli::Command = khz_rrd::cli::Command {
 /// An error in the arguments, or the reason why the daemon could not start.
 pub fn run(arguments: &[String]) -> khz_rrd::Result<()> {
     if arguments.iter().any(|word| word == "-h" || word == "--help") {
-        print!("{}", options::USAGE);
+        // Who does not read it does not want it.
+        let _ = std::io::Write::write_all(&mut std::io::stdout(), options::USAGE.as_bytes());
         return Ok(());
     }
     daemon::serve(&options::parse(arguments)?)

@@ -19,6 +19,7 @@ pub mod export;
 mod found;
 pub mod freeze;
 pub mod get;
+pub mod handler;
 pub mod health;
 pub mod hub;
 pub mod job;

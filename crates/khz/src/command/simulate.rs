@@ -13,7 +13,7 @@ use tracing::Level;
 use crate::config::addresses::local_address;
 use crate::role::signals;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::table::json_line;
+use crate::show::table::{json_line, on_stderr};
 
 /// Examples for `khz simulate --help`.
 pub const EXAMPLES: &str = "\
@@ -156,12 +156,12 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
             // The simulation goes on where nobody reads its output.
             let _ = writeln!(out, "{}", json_line(&object(report))).and_then(|()| out.flush());
         } else if shows_line {
-            eprint!("\r\x1b[K{}", report.line(&before));
+            on_stderr(&format!("\r\x1b[K{}", report.line(&before)));
         }
         before = *report;
     });
     if shows_line {
-        eprintln!();
+        on_stderr("\n");
     }
     conclude(&report, &flags.hub, flags.json, out)
 }

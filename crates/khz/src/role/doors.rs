@@ -17,6 +17,7 @@ use crate::role::{door_access, engine, local_socket};
 use crate::show::hub_status_line;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::status_line;
+use crate::show::table::on_stderr;
 use khz_ask::local::{AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
 
 /// The daemon that the doors belong to.
@@ -230,7 +231,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
     }
     systemd::stopping();
     if shows_status {
-        eprintln!();
+        on_stderr("\n");
     }
     Ok(Done::Wholly)
 }

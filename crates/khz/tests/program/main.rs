@@ -20,6 +20,7 @@ mod engine;
 mod examples;
 mod exposition;
 mod fail_back;
+mod handler;
 mod health;
 mod hostlists;
 mod hung_mount;

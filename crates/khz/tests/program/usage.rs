@@ -363,3 +363,29 @@ fn a_server_that_is_not_khz_is_recognized() {
         err(&output)
     );
 }
+
+/// Its stderr is on a full disk, or nobody reads it: Slurm requeues a job whose prolog fails.
+#[test]
+fn nothing_fails_because_stderr_cannot_be_written() {
+    let ended = |words: &[&str], stderr: std::process::Stdio| {
+        let mut command = khz(words);
+        command.env("SLURM_JOB_ID", "9").env("SLURM_JOB_NODELIST", "n[1-2]");
+        command.env("SLURM_SCRIPT_CONTEXT", "prolog_slurmctld").env("KHZ_SERVER", "http://127.0.0.1:1");
+        command.stdout(std::process::Stdio::null()).stderr(stderr).status().unwrap().code()
+    };
+    for (words, code) in [
+        (&["job", "start"][..], 0),
+        (&["job", "end"], 0),
+        (&["get", "load.1m"], 1),
+        (&["rules", "check", "/nonexistent"], 1),
+        (&["top", "--frobnicate"], 2),
+        (&["tpo"], 2),
+        (&["handler", "check", "/nonexistent"], 1),
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        assert_eq!(ended(words, full.into()), Some(code), "{words:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(ended(words, writer.into()), Some(code), "{words:?}");
+    }
+}

@@ -306,7 +306,7 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
                     }
                     _ => source,
                 };
-                eprint!("{}", crate::error::os_text(&source));
+                let _ = write!(std::io::stderr(), "{}", crate::error::os_text(&source));
                 return Ok(());
             }
             listed => listed?,
@@ -314,7 +314,7 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     };
     if names.is_empty() && super::started_as("rrdtool") {
         // rrdtool says the same of a directory without files.
-        eprint!("Success");
+        let _ = write!(std::io::stderr(), "Success");
     }
     print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     match unread {

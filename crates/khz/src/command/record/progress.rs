@@ -8,6 +8,7 @@ use khz_model::{Nanos, Rate};
 use khz_record::{Counts, Missing, Recorder};
 
 use crate::show::quantities::{of_bytes, of_count, of_span, of_whole_span};
+use crate::show::table::on_stderr;
 use crate::show::terminal;
 
 /// The time between two redraws: at most four a second.
@@ -90,7 +91,7 @@ impl Progress {
     /// Prints a sentence in place of the line. The line is drawn again below it.
     pub fn say(&mut self, text: &str) {
         if self.is_shown {
-            eprint!("\r\x1b[K");
+            on_stderr("\r\x1b[K");
         }
         if !self.is_quiet {
             crate::show::table::remark!("{text}");
@@ -101,7 +102,7 @@ impl Progress {
     pub fn end(mut self, counts: &Counts, path: &std::path::Path) {
         let start = if std::mem::take(&mut self.is_shown) { "\r\x1b[K" } else { "" };
         if !self.is_quiet {
-            eprintln!("{start}khz: {}: {}", path.display(), self.line(counts));
+            on_stderr(&format!("{start}khz: {}: {}\n", path.display(), self.line(counts)));
         }
     }
 
@@ -143,7 +144,7 @@ impl Drop for Progress {
     /// Later messages, for example about a full disk, must not follow the live line.
     fn drop(&mut self) {
         if self.is_shown {
-            eprint!("\r\x1b[K");
+            on_stderr("\r\x1b[K");
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::config::NodeFlags;
 use crate::show::outcome::{Failure, Outcome, sentence};
-use crate::show::table::{json_line, remark};
+use crate::show::table::{json_line, on_stderr, remark};
 
 /// `khz rules`.
 #[derive(Debug, Subcommand)]
@@ -57,7 +57,7 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
 /// Names all findings on stderr. Lines begin with the place, as those of compilers do: editors go there.
 fn name_all(findings: &Findings) {
     for finding in findings.iter() {
-        eprintln!("{}", printable_lines(&finding.to_string()));
+        on_stderr(&format!("{}\n", printable_lines(&finding.to_string())));
     }
     if findings.more > 0 {
         remark!("and {} more", findings.more);

@@ -144,6 +144,8 @@ pub struct App {
     pub past: Option<Past>,
     /// The open question about the past.
     pub question: Option<Question>,
+    /// That question is about the last row of a node that is away.
+    asks_for_last: bool,
     /// The time of the recording.
     pub span: Option<RecordedSpan>,
     /// The khz that sends the rows is away.
@@ -211,6 +213,7 @@ impl App {
             rate,
             past: None,
             question: None,
+            asks_for_last: false,
             span: None,
             is_away: false,
             page: 10,
@@ -264,11 +267,31 @@ impl App {
         if newest.is_some() && !self.is_quiet() {
             return newest;
         }
-        let on = |(time, at): (Nanos, u64)| Nanos(time.0 + (self.ticks - at) * Nanos::SECOND.0);
         // An older khz does not say what its clock says.
-        let clock = self.clock.or(newest.zip(self.rows_at)).map(on);
+        let clock = self.clock.or(newest.zip(self.rows_at)).map(|told| self.since_told(told));
         let clock = clock.or(Some(self.now).filter(|now| *now > Nanos(0)));
         clock.max(newest).filter(|_| self.world.nodes().next().is_some())
+    }
+
+    /// The moment at the right end of all charts; `None`: each ends with its own newest row. Charts of a list go on while nobody sends.
+    pub fn charts_end(&self) -> Option<Nanos> {
+        match (&self.past, &self.focus) {
+            (Some(past), _) => Some(past.at),
+            (None, None) => self.present(),
+            (None, Some(_)) => None,
+        }
+    }
+
+    /// The moment that is shown, or the present if there is no row to show.
+    fn moment_or_now(&self) -> Option<Nanos> {
+        self.moment()
+            .or(self.clock.map(|told| self.since_told(told)))
+            .or(Some(self.now).filter(|now| *now > Nanos(0)))
+    }
+
+    /// A time that goes on since this tick.
+    fn since_told(&self, (time, at): (Nanos, u64)) -> Nanos {
+        Nanos(time.0 + (self.ticks - at) * Nanos::SECOND.0)
     }
 
     /// No row comes that is newer than all before: nobody is up, or all clocks were set back.
@@ -478,8 +501,19 @@ impl App {
 
     /// The rows from before the subscription came after others of it. The charts are drawn again, since they leave out late rows.
     pub fn filled(&mut self) {
-        if self.focus.is_some() {
-            self.draw_live_again();
+        if self.focus.is_none() {
+            return;
+        }
+        self.draw_live_again();
+        let is_empty = self
+            .focus
+            .as_deref()
+            .and_then(|name| self.world.node(name))
+            .is_some_and(|node| node.is_away() && node.time().is_none());
+        // A node that was down already when its hub began has its rows in the store only.
+        if let (true, false, Some(now)) = (is_empty, self.looks_back(), self.moment_or_now()) {
+            self.ask(Sought::UpTo(now));
+            self.asks_for_last = self.question.is_some();
         }
     }
 

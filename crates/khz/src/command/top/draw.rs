@@ -52,10 +52,13 @@ fn heading(app: &App, pen: &mut Pen<'_>, area: Rect) {
     }
     let (mode, style) = match (&app.past, app.is_away) {
         _ if app.question.is_some() => ("asking for the past", look.alarm()),
-        (Some(_), _) if app.origin == Origin::Recording => ("recording", look.dim()),
+        // A recording that cannot be read any more has no present either.
+        _ if app.origin == Origin::Recording => ("recording", look.dim()),
         (Some(_), _) => ("PAST", look.alarm()),
         (None, true) => ("khz is away", look.alarm()),
-        (None, false) if app.node().is_some_and(Node::is_away) => ("its last row", look.dim()),
+        (None, false) if app.node().is_some_and(Node::is_away) => {
+            (if app.moment().is_some() { "its last row" } else { "no row is known here" }, look.dim())
+        }
         (None, false) => ("live", look.dim()),
     };
     if let Some(moment) = app.moment() {

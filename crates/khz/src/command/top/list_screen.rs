@@ -131,8 +131,7 @@ fn table(app: &App, all: &[Line<'_>], place: usize, pen: &mut Pen<'_>, area: Rec
         cells(app, line, &fitting, pen, row, style);
         if chart.width >= CHART_WIDTH_MIN && !line.node.is_away() {
             let chart = Rect { y: row.y, height: 1, ..chart };
-            let until = app.past.as_ref().map(|past| past.at).or(app.shown().time());
-            let values = line.node.curve(curve, usize::from(chart.width) * 2, until);
+            let values = line.node.curve(curve, usize::from(chart.width) * 2, app.charts_end());
             let top = if matches!(curve, "load" | "traffic") {
                 values.iter().flatten().copied().fold(0.0, f64::max)
             } else {

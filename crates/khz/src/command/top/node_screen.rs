@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-use super::app::App;
+use super::app::{App, Origin};
 use super::measures::Measures;
 use super::node::Node;
 use super::numbers::{bytes, count, percent, span};
@@ -17,8 +17,11 @@ const CHARTS_HEIGHT_MIN: u16 = 14;
 /// Draws the node into everything between heading and footer.
 pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
     let Some(node) = app.node() else {
-        let waiting =
-            if app.is_away { "nothing has come yet: the khz is away" } else { "waiting for the first row" };
+        let waiting = match app.origin {
+            Origin::Recording => "the rows of this node cannot be read",
+            _ if app.is_away => "nothing has come yet: the khz is away",
+            _ => "waiting for the first row",
+        };
         pen.text(area, (1, 1), waiting, pen.look.dim());
         return;
     };

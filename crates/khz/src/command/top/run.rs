@@ -120,6 +120,8 @@ pub struct Run {
     generation: u64,
     /// The question that a thread asks.
     asked: Option<Question>,
+    /// It was to begin with a moment of the past.
+    begins_back: bool,
 }
 
 impl Run {
@@ -139,7 +141,8 @@ impl Run {
         if let Some(at) = at.or(first) {
             app.go_to(at);
         }
-        Ok(Run { app, hosts, source, is_damaged, events, incoming, feeds: None, generation: 0, asked: None })
+        let (feeds, generation, asked, begins_back) = (None, 0, None, at.is_some());
+        Ok(Run { app, hosts, source, is_damaged, events, incoming, feeds, generation, asked, begins_back })
     }
 
     /// Shows it until somebody ends it.
@@ -378,6 +381,10 @@ impl Run {
         let mut first: Option<Nanos> = None;
         // Without a khz there are no rows from before.
         let mut is_filled = self.app.origin == Origin::Kernel;
+        if self.begins_back && self.app.past.is_none() && self.app.question.is_none() {
+            // Nobody can be asked for it.
+            return Err(Failure::work(self.app.notice.take().map(|(text, _)| text).unwrap_or_default()));
+        }
         while Instant::now() < end {
             self.keep_up()?;
             let left = end.saturating_duration_since(Instant::now()).min(TICK);

@@ -273,6 +273,27 @@ fn a_list_of_which_nobody_is_up_has_the_time_of_the_khz_that_it_asks() {
     assert_eq!(times(None, 700), [700, 701, 702, 703, 704, 705], "an older khz");
 }
 
+/// The whole cluster dies, or its hub does: the charts must not look as if all went on.
+#[test]
+fn charts_of_a_list_go_on_while_nobody_sends() {
+    let mut app = list_app(LOOK);
+    app.waterfall = true;
+    let column = |app: &App, back: usize| -> String {
+        let picture = picture(app, 60, 14);
+        let lines = picture.lines().skip(2).take(11);
+        lines.map(|line| line.chars().nth(59 - back).unwrap_or(' ')).collect::<String>().trim().to_owned()
+    };
+    assert_ne!(column(&app, 1), "", "{}", picture(&app, 60, 14));
+    (1..=20).for_each(|second| _ = app.tick(Nanos::from_secs(BEGIN + 10 + second)));
+    let seen = picture(&app, 60, 14);
+    assert_eq!((0..15).map(|back| column(&app, back)).collect::<String>(), "", "{seen}");
+    assert_ne!(column(&app, 24), "", "{seen}");
+    app.waterfall = false;
+    let list = picture(&app, 140, 14);
+    let chart = list.lines().find(|line| line.starts_with("n1 ")).unwrap_or_default();
+    assert!(chart.chars().count() < 140 - 5, "{list}");
+}
+
 #[test]
 fn a_narrow_list_marks_who_is_down_or_odd_and_in_what() {
     let picture = picture(&list_app(LOOK), 20, 8);

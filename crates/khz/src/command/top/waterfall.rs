@@ -47,11 +47,7 @@ pub fn draw(app: &App, pen: &mut Pen<'_>, area: Rect) {
             of_span(step.as_secs_f64())
         ),
     );
-    let until = app
-        .past
-        .as_ref()
-        .map(|past| past.at)
-        .or_else(|| app.focus.is_none().then(|| app.shown().time()).flatten());
+    let until = app.charts_end();
     let curves: Vec<Vec<Option<f64>>> =
         rows.iter().map(|row| row.node.curve(&row.curve, width.into(), until)).collect();
     let highest = curves.iter().flatten().flatten().copied().fold(0.0, f64::max);

@@ -28,6 +28,7 @@ impl App {
             return;
         }
         self.question = None;
+        let is_last = std::mem::take(&mut self.asks_for_last);
         if let Ok(tape) = &answer {
             // A recording that is still being written has become longer.
             self.span = tape.recorded.or(self.span);
@@ -37,6 +38,10 @@ impl App {
             (Ok(tape), Sought::At(moment)) => self.show_at(moment, tape),
             (Ok(tape), Sought::UpTo(moment)) => self.show_up_to(moment, tape),
             (Ok(tape), Sought::After(moment)) => self.show_after(moment, tape),
+        }
+        if let (true, Some(_), Some(node)) = (is_last, &self.past, &self.focus) {
+            let state = self.world.node(node).and_then(|node| node.state.clone()).unwrap_or_default();
+            self.say(format!("{node} is {state}: this is its last row; l waits for the next one"));
         }
     }
 
@@ -183,7 +188,10 @@ impl App {
         if self.origin == Origin::Kernel {
             let at = sought.moment();
             return match self.tape.begin().filter(|begin| at < *begin) {
-                Some(begin) => self.show_past(begin, None),
+                Some(begin) => {
+                    self.show_past(begin, None);
+                    self.say("nobody has kept the time before: run khz, and leave out --direct");
+                }
                 None => self.say("nobody has kept that time: run khz, and leave out --direct"),
             };
         }
@@ -213,7 +221,7 @@ impl App {
         if self.question.is_some() {
             return;
         }
-        let Some(at) = self.moment() else { return };
+        let Some(at) = self.moment_or_now() else { return };
         let rows = self.loaded().unwrap_or(&self.tape);
         if direction < 0 {
             let tick = if self.focus.is_some() { Nanos(0) } else { TICK_OF_LIST };
@@ -246,7 +254,7 @@ impl App {
     }
 
     pub(super) fn minute(&mut self, direction: i8) {
-        let Some(at) = self.moment() else { return };
+        let Some(at) = self.moment_or_now() else { return };
         match direction < 0 {
             true => self.go_to(Nanos(at.0.saturating_sub(MINUTE.0))),
             false if self.past.is_none() => {}

@@ -492,6 +492,74 @@ fn where_no_later_row_is_known_a_step_leads_to_the_present() {
     assert!(shown(&app) == -560 && first.contains("nothing is known of the time before"), "{first}");
 }
 
+/// A hub that began after the node was down has no rows of it in its memory.
+#[test]
+fn a_node_that_is_away_and_has_no_rows_in_memory_opens_with_its_last_row_of_the_store() {
+    let away = || {
+        let mut app = App::new(LOOK, Origin::Server, "http://hub".into(), Some("n1".into()), true);
+        app.state("n1", "down", Some(at(100)));
+        app.clock_of_server(Some(at(400)));
+        app
+    };
+    let mut app = away();
+    app.filled();
+    assert_eq!(asked(&app), Some(Sought::UpTo(at(400))));
+    answer(&mut app, tape_of(&[("n1", 40..60)]));
+    let seen = picture(&app, 100, 24);
+    assert!(
+        shown(&app) == 59 && seen.contains("PAST") && seen.contains("n1 is down: this is its last row"),
+        "{seen}"
+    );
+    app.act(Action::Live);
+    let heading = picture(&app, 100, 24).lines().next().unwrap_or_default().to_owned();
+    assert!(heading.contains("down no row is known here") && !heading.contains("its last"), "{heading}");
+    // The keys go back from the present.
+    for (key, sought) in
+        [(Action::Step(-1), Sought::UpTo(Nanos(at(400).0 - 1))), (Action::Minute(-1), Sought::At(at(340)))]
+    {
+        let mut app = away();
+        app.act(key);
+        assert_eq!(asked(&app), Some(sought));
+    }
+    // One that is up, or has rows, is live.
+    let mut app = away();
+    app.state("n1", "up", None);
+    app.filled();
+    assert_eq!(asked(&app), None);
+    let mut app = node_app(LOOK);
+    app.state("n1", "down", Some(at(100)));
+    app.filled();
+    assert_eq!(asked(&app), None);
+}
+
+#[test]
+fn where_nobody_keeps_rows_a_time_before_is_said_to_be_unknown() {
+    let mut app = App::new(LOOK, Origin::Kernel, "n1".into(), Some("n1".into()), false);
+    let said = |app: &App| app.notice.clone().map(|(text, _)| text).unwrap_or_default();
+    app.go_to(at(-500));
+    assert!(app.past.is_none() && said(&app).contains("nobody has kept that time"), "{}", said(&app));
+    app.take(0, &columns("n1", "10Hz", &FAST));
+    (0..30).for_each(|number| _ = app.take(0, &row("n1", number * 100, number, &FAST)));
+    for key in [Action::Minute(-1), Action::Step(-1), Action::Step(-1)] {
+        app.act(key);
+    }
+    app.go_to(at(-500));
+    assert!(shown(&app) == 0 && said(&app).contains("nobody has kept the time before"), "{}", said(&app));
+}
+
+#[test]
+fn a_recording_that_cannot_be_read_any_more_is_never_live() {
+    let (file, source) = record("gone", &[("n1", &[(0, 50)]), ("n2", &[(0, 50)])]);
+    let mut app = app_of(&source, None);
+    app.go_to(at(20));
+    answered(&mut app, &source);
+    std::fs::remove_file(&file.0).unwrap();
+    app.act(Action::Open);
+    answered(&mut app, &source);
+    let seen = picture(&app, 100, 24);
+    assert!(!seen.contains("live") && seen.contains("cannot be read"), "{seen}");
+}
+
 #[test]
 fn a_recording_of_which_every_block_is_damaged_is_said_to_be_damaged() {
     let (file, _) = record("damaged", &[("n1", &[(0, 10)])]);

@@ -136,7 +136,10 @@ impl<'a> Keeper<'a> {
         }
         let missing = frozen.lanes.iter().map(|lane| lane.missing).max().unwrap_or_default();
         let short = (missing > Nanos(0)).then(|| {
-            format!("its ring lacks the first {}", crate::show::quantities::of_span(missing.as_secs_f64()))
+            format!(
+                "its ring lacks the first {}",
+                crate::show::quantities::of_whole_span(missing.as_secs_f64())
+            )
         });
         let text = short.into_iter().chain((!frozen.text.is_empty()).then(|| frozen.text.clone()));
         let text = text.collect::<Vec<_>>().join("; ");

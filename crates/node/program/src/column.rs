@@ -37,6 +37,11 @@ impl Column {
         }
     }
 
+    /// A series for tests: a whole number.
+    pub fn made_up() -> Self {
+        Column { name: "made.up".into(), unit: "count".into(), is_counter: false, format: ValueFormat::WHOLE }
+    }
+
     /// The value of a reading, and what it is. Labels are no number: they are absent.
     pub(crate) fn cell(&self, reading: Reading) -> (f64, State) {
         match reading {

@@ -10,6 +10,7 @@ mod collectors;
 mod columns;
 mod error;
 mod five;
+mod handlers;
 mod hot;
 mod http;
 mod hub;
@@ -142,7 +143,7 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 15] = [
+static SUITES: [&Suite; 16] = [
     &GATHER,
     &collectors::SUITE,
     &java::SUITE,
@@ -157,6 +158,7 @@ static SUITES: [&Suite; 15] = [
     &mount::SUITE,
     &job::SUITE,
     &jobs::SUITE,
+    &handlers::SUITE,
     &rrd::SUITE,
 ];
 

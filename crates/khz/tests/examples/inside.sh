@@ -34,6 +34,10 @@ for = "2s"
 output = "params.khzt"
 P
 
+# A program for rows in C, and the module that a compiler makes of it.
+cp examples/handlers/mean.c examples/handlers/khz.h .
+clang --target=wasm32 -O2 -nostdlib -Wl,--no-entry -o mean.wasm mean.c
+
 # Files of rrdtool's kind, with the data sources that the examples name: some minutes, and a day and a half.
 now=$(date +%s)
 khz rrd create load.rrd --start $((now - 600)) --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
@@ -86,7 +90,7 @@ for file in /lab/place/examples/*; do
         # These are hubs and nodes themselves: each on a machine without others.
         khz | 'khz --'* | 'khz hub'* | 'khz agent'*)
             alone=(unshare --net bash -c 'ip link set lo up; export KHZ_RUN_DIR=/run/alone KHZ_RING_DIR=/run/alone-rings; eval "$1"' alone) ;;
-        'khz export'* | 'khz plot'* | 'khz correlate'*) cp kept.khzt run.khzt ;;
+        'khz export'* | 'khz plot'* | 'khz correlate'* | 'khz handler test'*) cp kept.khzt run.khzt ;;
         'khz mount /cluster'*) khz umount /cluster > /dev/null 2>&1 ;;
         'khz nodes --down'*) go_down node018 ;;
         # On a machine with a hub of its own: its nodes have the names of those that are there, and thousands of them keep a

@@ -44,10 +44,9 @@ fn a_program_is_tried_on_a_recording() {
     let made = run(&[
         "record",
         "--direct",
-        "-m",
         "uptime.up",
         "--rate",
-        "10",
+        "10Hz",
         "--for",
         "2s",
         "-o",
@@ -82,10 +81,9 @@ fn a_program_that_fails_is_told_with_its_row_and_the_next_one_goes_on() {
     let made = run(&[
         "record",
         "--direct",
-        "-m",
         "uptime.up",
         "--rate",
-        "10",
+        "10Hz",
         "--for",
         "1s",
         "-o",

@@ -25,8 +25,8 @@ const TEST_EXAMPLES: &str = "\
 Examples:
   khz handler header > khz.h
   clang --target=wasm32 -O2 -nostdlib -Wl,--no-entry -o mean.wasm mean.c
-  khz record -m 'disk.io_time[*]' --rate 100 --for 1m -o run.khzt
-  khz handler test mean.wasm --on run.khzt
+  khz record 'node1:*' --rate 100Hz --for 1m -o run.khzt
+  khz handler test mean.wasm --on run.khzt -m 'disk.io_time[*]'
   khz handler test mean.wasm --on run.khzt -m 'node1:load.*' --json
 
 Each lane of each node gets a program with a memory of its own. stderr has

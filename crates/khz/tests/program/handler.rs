@@ -92,7 +92,7 @@ fn a_program_that_fails_is_told_with_its_row_and_the_next_one_goes_on() {
         "n1",
     ]);
     assert!(made.status.success(), "{made:?}");
-    let tried = run(&["handler", "test", &module, "--on", &recording]);
+    let tried = run(&["handler", "test", &module, "--on", &recording, "-m", "uptime.up"]);
     let said = String::from_utf8(tried.stderr).unwrap();
     assert_eq!(tried.status.code(), Some(1), "{said}");
     assert!(

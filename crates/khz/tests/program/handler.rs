@@ -71,7 +71,7 @@ fn a_program_is_tried_on_a_recording() {
 #[test]
 fn a_program_that_fails_is_told_with_its_row_and_the_next_one_goes_on() {
     let desk = Desk::new("fails");
-    // The third row fails, and so does each third one of the programs after it.
+    // The fourth row of each program fails.
     let counts = sampler().replace(
         "(local $value f64)",
         "(local $value f64) (global.set $rows (i32.add (global.get $rows) (i32.const 1)))

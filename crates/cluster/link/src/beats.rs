@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_ago_the_hub_meant_is_right_whoever_has_set_a_clock() {
+    fn how_long_ago_the_hub_meant_is_right_after_any_clock_was_set() {
         let (second, hour) = (1_000_000_000, 3_600_000_000_000);
         // Ours is set by this much before the last Beat, and the hub's after it, before it says something.
         for (ours, theirs) in [(0, 0), (hour, 0), (-hour, 0), (0, hour), (0, -hour), (hour, -hour)] {

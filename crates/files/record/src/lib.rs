@@ -36,7 +36,7 @@ pub use growth::{Growth, Measure};
 pub use jitter::Jitter;
 pub use recorder::{Counts, Recorder, Rotation};
 pub use recording::{Block, Event, Lane, Recording};
-pub use survey::{LaneSurvey, Survey};
+pub use survey::{LaneSurvey, Survey, selects};
 
 /// What went wrong with a file.
 #[derive(Debug, thiserror::Error)]

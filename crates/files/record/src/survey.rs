@@ -194,7 +194,7 @@ impl LaneSurvey {
 }
 
 /// True when a pattern selects this series of this node.
-pub(crate) fn selects(patterns: &[Pattern], node: &str, series: &Series) -> bool {
+pub fn selects(patterns: &[Pattern], node: &str, series: &Series) -> bool {
     patterns.iter().any(|pattern| {
         pattern.matches_node(node) && pattern.matches_series(&series.metric.name, series.instance.as_ref())
     })

@@ -1,4 +1,5 @@
-//! The name of a module: the SHA-256 of its bytes. What runs on a node is what was pushed, and an agent can be told which may.
+//! The name of a module: the SHA-256 of its bytes. What runs on a node is what was pushed, and the
+//! configuration of an agent can name the modules that may run.
 
 use std::fmt;
 use std::str::FromStr;

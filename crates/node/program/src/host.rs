@@ -1,6 +1,7 @@
 //! What a program may call, and what the host keeps for these calls. Every address and number that a program gives is checked, and every
 //! call costs fuel.
 
+use khz_model::printable::printable;
 use wasmi::errors::HostError;
 use wasmi::{Caller, Engine, Error, Extern, Linker, StoreLimits};
 
@@ -126,6 +127,6 @@ fn say(mut caller: Caller<'_, Host>, at: i32, count: i32) -> Result<(), Error> {
     }
     let line = String::from_utf8_lossy(&line[..count.min(LINE_BYTES_MAX)]);
     // A program's words never reach a terminal as commands.
-    host.lines.push(line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect());
+    host.lines.push(printable(&line).into_owned());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A program over the rows of a recording: for each lane an instance, as each node would have one. An instance that fails is told, and
-//! another one takes the next row.
+//! A program over the rows of a recording: for each lane an instance, as each node would have one. If an instance fails, khz says
+//! so, and another one takes the next row.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 
 use crate::command::recording::Opened;
 use crate::show::quantities::{of_bytes, of_span, of_time};
-use crate::show::table::{json_line, printable, remark};
+use crate::show::table::{json_line, remark};
 
 /// Faults of a lane after which its rows are left out.
 const FAULTS_MAX: u32 = 8;
@@ -172,9 +172,8 @@ impl LaneTrial {
         patterns: &[Pattern],
         all: &Arc<Vec<Series>>,
     ) -> Result<(), String> {
-        let of_node: Vec<Pattern> =
-            patterns.iter().filter(|pattern| pattern.matches_node(&self.node)).cloned().collect();
-        let is_chosen = |series: &Series| patterns.is_empty() || series.is_selected(&of_node);
+        let is_chosen =
+            |series: &Series| patterns.is_empty() || khz_record::selects(patterns, &self.node, series);
         let chosen: Vec<usize> = (0..all.len()).filter(|slot| is_chosen(&all[*slot])).collect();
         let columns: Vec<Column> = chosen.iter().map(|slot| Column::of(&all[*slot])).collect();
         (self.slots, self.columns) = (chosen, columns);
@@ -224,7 +223,7 @@ impl LaneTrial {
 
     fn say(&mut self) {
         let said = self.instance.as_mut().map(Instance::said).unwrap_or_default();
-        said.iter().for_each(|line| remark!("{} says: {}", self.node, printable(line)));
+        said.iter().for_each(|line| remark!("{} says: {line}", self.node));
     }
 
     /// What all its instances took.

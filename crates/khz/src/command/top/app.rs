@@ -160,7 +160,7 @@ pub struct App {
     ticks: u64,
     /// When the last row came that was newer than all before, in ticks.
     rows_at: Option<u64>,
-    /// The time by the server's clock, and when it was told, in ticks.
+    /// The time by the server's clock, and when the server said so, in ticks.
     clock: Option<(Nanos, u64)>,
     /// When the server last said that it has no nodes, in ticks.
     answered_without_nodes: Option<u64>,
@@ -268,8 +268,7 @@ impl App {
             return newest;
         }
         // An older khz does not say what its clock says.
-        let clock = self.clock.or(newest.zip(self.rows_at)).map(|told| self.since_told(told));
-        let clock = clock.or(Some(self.now).filter(|now| *now > Nanos(0)));
+        let clock = self.now_after(self.clock.or(newest.zip(self.rows_at)));
         clock.max(newest).filter(|_| self.world.nodes().next().is_some())
     }
 
@@ -284,14 +283,13 @@ impl App {
 
     /// The moment that is shown, or the present if there is no row to show.
     fn moment_or_now(&self) -> Option<Nanos> {
-        self.moment()
-            .or(self.clock.map(|told| self.since_told(told)))
-            .or(Some(self.now).filter(|now| *now > Nanos(0)))
+        self.moment().or(self.now_after(self.clock))
     }
 
-    /// A time that goes on since this tick.
-    fn since_told(&self, (time, at): (Nanos, u64)) -> Nanos {
-        Nanos(time.0 + (self.ticks - at) * Nanos::SECOND.0)
+    /// The present: that of a clock which showed a time in a tick, or else that of this machine.
+    fn now_after(&self, clock: Option<(Nanos, u64)>) -> Option<Nanos> {
+        let on = |(time, at): (Nanos, u64)| Nanos(time.0 + (self.ticks - at) * Nanos::SECOND.0);
+        clock.map(on).or(Some(self.now).filter(|now| *now > Nanos(0)))
     }
 
     /// No row comes that is newer than all before: nobody is up, or all clocks were set back.

@@ -125,7 +125,7 @@ impl Writing {
         self.recorder.is_none() && self.waiting.is_empty()
     }
 
-    /// For tests: the disk has been full for as long as it may be.
+    /// For tests: the disk has been full for the longest allowed time.
     #[cfg(test)]
     pub fn age(&mut self) {
         self.failing = self.failing.and_then(|since| since.checked_sub(GIVEN_UP));

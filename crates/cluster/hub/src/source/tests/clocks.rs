@@ -29,7 +29,7 @@ impl Stage {
         Stage { folder, _log: log, below }
     }
 
-    /// So many seconds pass.
+    /// This many seconds pass.
     fn pass(&self, seconds: u64) {
         played::NOW.set(Some(Nanos(clock::boot().0 + Nanos::from_secs(seconds).0)));
     }

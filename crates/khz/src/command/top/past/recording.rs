@@ -215,12 +215,10 @@ struct Lane {
 
 impl Lane {
     fn choose(&mut self, patterns: &[Pattern], all: &[Series]) {
-        let of_node = |pattern: &&Pattern| pattern.matches_node(self.node.as_str());
-        let patterns: Vec<Pattern> = patterns.iter().filter(of_node).cloned().collect();
         let chosen: Vec<(usize, Series)> = all
             .iter()
             .enumerate()
-            .filter(|(_, series)| series.is_selected(&patterns))
+            .filter(|(_, series)| khz_record::selects(patterns, self.node.as_str(), series))
             .map(|(slot, series)| (slot, series.clone()))
             .collect();
         self.slots = chosen.iter().map(|(slot, _)| *slot).collect();

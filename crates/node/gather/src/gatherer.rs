@@ -477,6 +477,9 @@ impl Gatherer {
                 own.handler(&cost.channel, cost.counts(), left_out(&self.lanes, cost));
             }
         }
+        if let Some(programs) = &self.plan.programs {
+            programs.counts(&mut |channel, counts| own.program(channel, counts));
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Lanes {
 /// The ring of a lane, which may be over: this does not keep the lane open. Its rows can be read as long as this lives.
 #[derive(Clone)]
 pub struct LaneRing {
-    view: Arc<LaneView>,
+    pub(crate) view: Arc<LaneView>,
 }
 
 impl LaneRing {
@@ -140,8 +140,8 @@ impl LaneRing {
 
 /// A lane. It stays open as long as the handle lives.
 pub struct LaneHandle {
-    ring: LaneRing,
-    inbox: Arc<Inbox>,
+    pub(crate) ring: LaneRing,
+    pub(crate) inbox: Arc<Inbox>,
 }
 
 /// The parts that can be read as long as its ring lives.
@@ -222,7 +222,7 @@ impl LaneHandle {
 
 impl Drop for LaneHandle {
     fn drop(&mut self) {
-        self.ring.view.readers.fetch_sub(1, Ordering::Relaxed);
+        self.ring.view.leave(clock::boot());
         // If the gather thread has ended, there is nothing to close.
         let _ = self.inbox.put(Request::Gone);
     }
@@ -237,7 +237,9 @@ impl Prompt {
     /// Rings this bell at every row of the lane.
     pub(crate) fn new(lane: Arc<LaneView>, inbox: &Inbox, bell: Bell) -> Result<Self, QueryError> {
         let bell = Arc::new(bell);
-        inbox.put(Request::Prompt { lane, bell: Arc::downgrade(&bell) })?;
+        if !lane.hear(&Arc::downgrade(&bell)) {
+            inbox.put(Request::Prompt { lane, bell: Arc::downgrade(&bell) })?;
+        }
         Ok(Prompt { _bell: bell })
     }
 }

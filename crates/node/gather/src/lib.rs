@@ -29,6 +29,7 @@ mod lane_set;
 mod machine;
 #[cfg(test)]
 mod made_up;
+mod outside;
 mod own;
 mod own_files;
 mod own_memory;
@@ -73,6 +74,7 @@ pub use lane::Call;
 pub use lane_handle::{LaneHandle, LaneRing, Lanes, Prompt};
 pub use lane_memory::LANES_BYTES_MIN;
 pub use machine::Machine;
+pub use outside::{OutsideLane, OutsideRows, ProgramCounts, ProgramWish, Programs};
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{Handlers, Plan, RingSize, SOURCE_BUDGET, SourcePlan, UnknownHandlers};

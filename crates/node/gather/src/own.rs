@@ -8,6 +8,7 @@ use khz_model::{Absence, Instance, Metric, Nanos, Reading, Series, Unit, exposed
 use khz_parse::Entry;
 use khz_parse::entry::{counter, gauge};
 
+use crate::outside::ProgramCounts;
 use crate::readings::Readings;
 
 /// The name of the source that these numbers come from.
@@ -197,6 +198,31 @@ static PER_HANDLER: &[Entry] = &[
     .exposed("khz_handler_series_left_out", &[]),
 ];
 
+/// The metrics of each channel with a program, in the order of [`ProgramCounts`].
+static PER_PROGRAM: &[Entry] = &[
+    counter("khz.program.rows_in", "rows in", Unit::Count, "Rows that the channel's program took.")
+        .exposed("khz_program_rows_in_total", &[]),
+    counter("khz.program.rows_out", "rows out", Unit::Count, "Rows that it gave.")
+        .exposed("khz_program_rows_out_total", &[]),
+    counter(
+        "khz.program.rows_lost",
+        "rows lost",
+        Unit::Count,
+        "Rows that it did not get, because it was too slow or had failed; and rows of its own that were lost.",
+    )
+    .exposed("khz_program_rows_lost_total", &[]),
+    counter("khz.program.failures", "failures", Unit::Count, "Times it failed and was begun again.")
+        .exposed("khz_program_failures_total", &[]),
+    counter("khz.program.fuel", "fuel", Unit::Count, "Fuel of its rows: about an instruction each.")
+        .exposed("khz_program_fuel_total", &[]),
+    gauge("khz.program.fuel_most", "most fuel", Unit::Count, "The most fuel of one row.")
+        .exposed("khz_program_fuel_most", &[]),
+    counter("khz.program.time", "time", Unit::Seconds, "Time that its rows took.")
+        .steps(9)
+        .exposed("khz_program_seconds_total", &[]),
+    gauge("khz.program.memory", "memory", Unit::Bytes, "Its memory.").exposed("khz_program_memory_bytes", &[]),
+];
+
 /// The current numbers of one source, in the order of its entries; `None` if a number is not known yet.
 pub(crate) type SourceNumbers = [Option<u64>; 9];
 /// The current numbers of one lane; `None` if it has no such number: an on-demand lane has no period.
@@ -209,6 +235,7 @@ pub(crate) type ProcessNumbers = [Option<u64>; 15];
 enum Kind {
     Lane,
     Handler,
+    Program,
 }
 
 impl Kind {
@@ -216,6 +243,7 @@ impl Kind {
         match self {
             Kind::Lane => PER_LANE,
             Kind::Handler => PER_HANDLER,
+            Kind::Program => PER_PROGRAM,
         }
     }
 
@@ -228,7 +256,7 @@ impl Kind {
     fn label(self) -> &'static str {
         match self {
             Kind::Lane => "lane",
-            Kind::Handler => "channel",
+            Kind::Handler | Kind::Program => "channel",
         }
     }
 }
@@ -264,6 +292,7 @@ pub(crate) struct OwnNumbers {
     of_sources: Vec<Arc<Metric>>,
     of_lanes: Vec<Arc<Metric>>,
     of_handlers: Vec<Arc<Metric>>,
+    of_programs: Vec<Arc<Metric>>,
     /// When the present round of numbers began.
     now: Nanos,
 }
@@ -285,6 +314,7 @@ impl OwnNumbers {
             of_sources: metrics_of(PER_SOURCE, "source"),
             of_lanes: Kind::Lane.metrics(),
             of_handlers: Kind::Handler.metrics(),
+            of_programs: Kind::Program.metrics(),
             now: Nanos(0),
         }
     }
@@ -334,6 +364,11 @@ impl OwnNumbers {
         self.part(Kind::Handler, channel, &[rows_in, rows_out, bytes, time, left_out].map(Some));
     }
 
+    /// The numbers of a channel's program.
+    pub fn program(&mut self, channel: &Instance, counts: ProgramCounts) {
+        self.part(Kind::Program, channel, &counts.map(Some));
+    }
+
     fn part(&mut self, kind: Kind, name: &Instance, numbers: &[Option<u64>]) {
         let known = self.parts.iter_mut().find(|part| part.kind == kind && part.name == *name);
         let first = match known {
@@ -355,6 +390,7 @@ impl OwnNumbers {
         let metrics = match kind {
             Kind::Lane => &self.of_lanes,
             Kind::Handler => &self.of_handlers,
+            Kind::Program => &self.of_programs,
         };
         let first = append_instance(&mut self.readings, metrics, &name)?;
         self.parts.push(Part { kind, name, first, heard });
@@ -421,7 +457,7 @@ fn append_instance(readings: &mut Readings, metrics: &[Arc<Metric>], instance: &
 pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
     let sources = metrics_of(PER_SOURCE, "source");
-    let of_parts = [Kind::Lane, Kind::Handler].into_iter().flat_map(Kind::metrics);
+    let of_parts = [Kind::Lane, Kind::Handler, Kind::Program].into_iter().flat_map(Kind::metrics);
     process.chain(sources).chain(of_parts).collect()
 }
 

@@ -9,6 +9,7 @@ use khz_parse::KernelFile;
 
 use crate::budget::{Budget, GatherLimits, apart};
 use crate::job_door::JobDoor;
+use crate::outside::Programs;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub jobs: Option<Arc<JobDoor>>,
     /// What channels may request from this node.
     pub handlers: Handlers,
+    /// What executes the programs of channels; `None`: this node executes none.
+    pub programs: Option<Arc<dyn Programs>>,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
 }
@@ -60,11 +63,13 @@ pub enum Handlers {
     /// Plans: expressions and conditions, whose cost is bounded.
     #[default]
     Plans,
+    /// Plans, and programs that operators send.
+    Programs,
 }
 
 /// A text that is none of [`Handlers`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is neither none nor plans: write what channels may ask of this node")]
+#[error("'{0}' is neither none, plans nor programs: write what channels may ask of this node")]
 pub struct UnknownHandlers(String);
 
 impl std::str::FromStr for Handlers {
@@ -74,6 +79,7 @@ impl std::str::FromStr for Handlers {
         match text {
             "none" => Ok(Handlers::None),
             "plans" => Ok(Handlers::Plans),
+            "programs" => Ok(Handlers::Programs),
             _ => Err(UnknownHandlers(text.to_owned())),
         }
     }
@@ -84,6 +90,7 @@ impl std::fmt::Display for Handlers {
         f.write_str(match self {
             Handlers::None => "none",
             Handlers::Plans => "plans",
+            Handlers::Programs => "programs",
         })
     }
 }
@@ -177,6 +184,7 @@ impl Plan {
             survey: SurveySettings::default(),
             jobs: None,
             handlers: Handlers::default(),
+            programs: None,
             tallies: Vec::new(),
         }
     }

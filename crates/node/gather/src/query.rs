@@ -104,7 +104,7 @@ impl NodeQuery {
             asked,
             age_max: plan.base_rate.period(),
             lanes,
-            opener: Opener::new(inbox),
+            opener: Opener::new(inbox, plan.node.clone(), plan.programs.clone()),
             sources: names,
             all: SourceSet::first(sources.len()),
             history: Arc::default(),
@@ -174,7 +174,7 @@ impl NodeQuery {
     fn channel(&self, terms: &Arc<ChannelTerms>, by: WantedBy) -> Result<Arc<Channel>, QueryError> {
         match self.handlers {
             Handlers::None => Err(refused(terms, "this node takes no handlers (handlers = \"none\")")),
-            Handlers::Plans => Channel::new(terms.clone(), by).map(Arc::new),
+            Handlers::Plans | Handlers::Programs => Channel::new(terms.clone(), by).map(Arc::new),
         }
     }
 

@@ -31,7 +31,7 @@ const BOOST_BYTES_LEAST: u64 = 16 << 10;
 /// The ring of a channel's lane keeps this many rows in which everything changed, within these bounds.
 const CHANNEL_ROWS_MIN: u64 = 16;
 const CHANNEL_BYTES_MIN: u64 = 4 << 10;
-const CHANNEL_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const CHANNEL_BYTES_MAX: u64 = 4 << 20;
 /// It also keeps the rows of this time, if they fit into that size. The rows bridge the time until a hub is
 /// back, for which the lane lives on. The ring is no recording.
 const CHANNEL_SPAN: Nanos = Nanos::from_secs(60);

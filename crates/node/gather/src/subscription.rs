@@ -12,6 +12,7 @@ use khz_model::{
 };
 use khz_ring::{Cursor, Event};
 
+use crate::clock;
 use crate::inbox::{Inbox, Request};
 use crate::lane::{self, LaneView};
 use crate::lane_handle::Prompt;
@@ -205,7 +206,7 @@ impl LaneSubscription {
         let series = lane.series();
         let selected = series.iter().filter(|series| series.is_selected(&patterns)).count();
         let Some(held) = inbox.readers.take(bytes_of(series.len(), selected)) else {
-            lane.readers.fetch_sub(1, Ordering::Relaxed);
+            lane.leave(clock::boot());
             // If the gather thread has ended, there is nothing to close.
             let _ = inbox.put(Request::Gone);
             inbox.refused.fetch_add(1, Ordering::Relaxed);
@@ -330,7 +331,7 @@ impl Subscription for LaneSubscription {
 
 impl Drop for LaneSubscription {
     fn drop(&mut self) {
-        self.lane.readers.fetch_sub(1, Ordering::Relaxed);
+        self.lane.leave(clock::boot());
         // If the gather thread has ended, there is nothing to close.
         let _ = self.inbox.put(Request::Gone);
     }

@@ -3,10 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc::sync_channel};
 use std::time::Duration;
 
-use khz_model::{Delivery, NodeName, Notice, Pattern, QueryError, Rate, Subscription};
+use khz_model::{ChannelTerms, Delivery, NodeName, Notice, Pattern, QueryError, Rate, Subscription};
+use khz_plan::PackedProgram;
 
+use crate::handled::refused;
 use crate::inbox::{Inbox, LaneWish, Request};
 use crate::lane::LaneView;
+use crate::lane_handle::{LaneHandle, LaneRing};
+use crate::outside::{ProgramWish, Programs};
 use crate::subscription::LaneSubscription;
 
 /// The gather thread answers in microseconds; after this time it has ended.
@@ -18,15 +22,42 @@ pub(crate) struct Opener {
     pub inbox: Arc<Inbox>,
     /// Until they close.
     opened: Arc<Mutex<Vec<Weak<LaneView>>>>,
+    node: NodeName,
+    programs: Option<Arc<dyn Programs>>,
 }
 
 impl Opener {
-    pub fn new(inbox: Arc<Inbox>) -> Self {
-        Opener { inbox, opened: Arc::default() }
+    pub fn new(inbox: Arc<Inbox>, node: NodeName, programs: Option<Arc<dyn Programs>>) -> Self {
+        Opener { inbox, opened: Arc::default(), node, programs }
     }
 
     /// A lane as it is wished; it already counts this reader.
     pub fn open(&self, wish: LaneWish) -> Result<Arc<LaneView>, QueryError> {
+        match wish.channel.as_ref().and_then(|channel| Some((&channel.terms, channel.handler.program()?))) {
+            Some((terms, program)) => self.open_program(&wish, terms, program),
+            None => self.open_gathered(wish),
+        }
+    }
+
+    /// The lane of a program, whose input is a lane of readings.
+    fn open_program(
+        &self,
+        wish: &LaneWish,
+        terms: &Arc<ChannelTerms>,
+        program: &PackedProgram,
+    ) -> Result<Arc<LaneView>, QueryError> {
+        let none =
+            "this node executes no programs; it does with handlers = \"programs\" in its configuration";
+        let programs = self.programs.as_ref().ok_or_else(|| refused(terms, none))?;
+        let view = self.open_gathered(LaneWish { channel: None, ..wish.clone() })?;
+        let input = LaneHandle { ring: LaneRing { view }, inbox: self.inbox.clone() };
+        let (terms, program) = (terms.clone(), program.clone());
+        let wish =
+            ProgramWish { terms, program, patterns: wish.patterns.clone(), node: self.node.clone(), input };
+        Ok(programs.follow(wish)?.0)
+    }
+
+    fn open_gathered(&self, wish: LaneWish) -> Result<Arc<LaneView>, QueryError> {
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Request::Follow { wish, reply })?;
         let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;

@@ -4,6 +4,7 @@ mod bound;
 mod bucket;
 mod change;
 mod histogram;
+mod program;
 mod result;
 mod rules;
 mod truth;
@@ -14,6 +15,7 @@ use khz_model::{Nanos, Series};
 
 pub use bound::BoundHandler;
 pub use bucket::Bucket;
+pub use program::PackedProgram;
 pub use result::{Judged, ResultSeries};
 pub use rules::RulePlan;
 
@@ -79,6 +81,8 @@ pub enum Values {
     /// for the time that its rule waits, and every [`Handler::every`] while there is a result. Without results, a row is sent at least
     /// every minute.
     Rules(Vec<RulePlan>),
+    /// What a program gives for rows of the channel's series. A process of the node's own executes it, not a plan.
+    Program(PackedProgram),
 }
 
 /// When rows are sent. A condition is judged for each series of its result: the series is true in a row in which it has a value.
@@ -120,6 +124,11 @@ impl Handler {
     /// is an event, which is over.
     pub fn gives_states(&self) -> bool {
         self.deadband.is_some() && self.when.is_none()
+    }
+
+    /// The program that executes the channel, if one does.
+    pub fn program(&self) -> Option<&PackedProgram> {
+        if let Values::Program(program) = &self.values { Some(program) } else { None }
     }
 
     /// All its plans.
@@ -223,6 +232,13 @@ impl Handler {
                 return refuse("judges rules, and has a condition or no interval");
             }
             rules::check(rules)?;
+        }
+        if self.program().is_some()
+            && *self != (Handler { values: self.values.clone(), ..Handler::default() })
+        {
+            return refuse(
+                "has a program, which decides itself which rows are sent, and a condition, an interval or a deadband",
+            );
         }
         if self.every > DURATION_MAX {
             return refuse("has an interval of more than a day");

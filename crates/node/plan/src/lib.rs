@@ -34,7 +34,8 @@ pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
 pub use handler::{
-    BoundHandler, Bucket, Deadband, Effect, Handler, Judged, ResultSeries, RulePlan, Values, When,
+    BoundHandler, Bucket, Deadband, Effect, Handler, Judged, PackedProgram, ResultSeries, RulePlan, Values,
+    When,
 };
 pub use labels::{LabelSet, METRIC_NAME, RULE_METRIC};
 pub use number::{ABSENT, is_absent};

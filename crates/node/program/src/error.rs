@@ -1,6 +1,6 @@
 //! Why a module is no program, and why a program has ended.
 
-use crate::limits::{MODULE_BYTES_MAX, VERSION};
+use crate::limits::{MODULE_BYTES_MAX, PACKED_BYTES_MAX, VERSION};
 
 /// Why a module cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +11,17 @@ pub enum ProgramError {
         /// Its bytes.
         bytes: usize,
     },
+    /// It is too large for nodes.
+    #[error(
+        "the module has {bytes} bytes when it is packed; nodes take {PACKED_BYTES_MAX} at most (`khz handler test` takes it)"
+    )]
+    TooLargePacked {
+        /// Its bytes, packed.
+        bytes: usize,
+    },
+    /// What came is no packed module.
+    #[error("the module is damaged: it cannot be unpacked")]
+    Damaged,
     /// The bytes are no module, or use what is not allowed.
     #[error("this is no WebAssembly module that khz can execute: {0}")]
     Invalid(String),

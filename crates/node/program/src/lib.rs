@@ -6,7 +6,7 @@
 //! own: it learns its series ([`Instance::begin`]), and then takes row after row ([`Instance::row`]). Whatever the module does costs at
 //! most the [`Limits`]; then the instance is dead, and its owner begins another one.
 //!
-//! Reads no files, knows no nodes and channels, starts no process.
+//! Reads no files, knows no nodes and channels, starts no process (`khz-sandbox` does).
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod host;
 mod instance;
 pub mod limits;
 mod outputs;
+mod packed;
 mod program;
 mod room;
 
@@ -25,4 +26,5 @@ pub use error::{Fault, ProgramError};
 pub use hash::ProgramHash;
 pub use instance::{Input, Instance, Spent};
 pub use limits::Limits;
+pub use packed::{pack, unpack};
 pub use program::Program;

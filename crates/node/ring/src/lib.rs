@@ -24,7 +24,7 @@ pub use error::RingError;
 pub use folder::{Folder, Found, is_of_agents, is_written, rings};
 pub use guard::survive_truncation;
 pub use layout::{Label, MEMORY_PAGE_BYTES};
-pub use reader::{Overtaken, Reader};
+pub use reader::{Overtaken, Reader, Shared};
 pub use schema_area::SchemaFull;
 pub use snapshot::{
     GROUPS_MAX, Latest, SNAPSHOT_FILE, SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel,

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use khz_block::{HEADER_BYTES, Header};
 use khz_model::Nanos;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat};
+use rustix::io::Errno;
 
 use crate::bytes::RingBytes;
 use crate::error::RingError;
@@ -30,11 +32,69 @@ pub struct Reader {
     areas: Areas,
     size: u64,
     label: Arc<Label>,
+    /// The memory as a file, where this process made it.
+    file: Option<Arc<OwnedFd>>,
+}
+
+/// A ring, for another process that shall read it: a file that can only be read, and where its parts are.
+#[derive(Debug)]
+pub struct Shared {
+    /// The file.
+    pub file: OwnedFd,
+    /// The size of the data in bytes.
+    pub size: u64,
+    /// It is anonymous memory, whose parts are elsewhere than in a file with a name.
+    pub is_nameless: bool,
 }
 
 impl Reader {
     pub(crate) fn new(bytes: RingBytes, areas: Areas, size: u64, label: Arc<Label>) -> Self {
-        Reader { bytes, areas, size, label }
+        Reader { bytes, areas, size, label, file: None }
+    }
+
+    /// The same, which can be shared.
+    pub(crate) fn with_file(self, file: Arc<OwnedFd>) -> Self {
+        Reader { file: Some(file), ..self }
+    }
+
+    /// The ring for another process. It cannot write to it.
+    ///
+    /// # Errors
+    /// Another process made it, or the kernel does not open its memory again.
+    pub fn share(&self) -> Result<Shared, Errno> {
+        let file = self.file.as_ref().ok_or(Errno::BADF)?;
+        // Opened again, because a duplicate could write, too.
+        let number = std::os::fd::AsRawFd::as_raw_fd(file.as_ref());
+        let path = format!("/proc/self/fd/{number}");
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Shared { file, size: self.size, is_nameless: self.areas == Areas::NAMELESS })
+    }
+
+    /// A reader of a ring that another process shares.
+    ///
+    /// # Errors
+    /// Returns what it is not.
+    pub fn of_shared(shared: Shared) -> Result<Self, &'static str> {
+        let Shared { file, size, is_nameless } = shared;
+        let areas = if is_nameless { Areas::NAMELESS } else { Areas::FILE };
+        if !size.is_power_of_two() || size > crate::layout::DATA_MAX {
+            return Err("its size is no power of two within the limits");
+        }
+        let length = fstat(file.as_fd()).map_err(|_| "its file cannot be examined")?.st_size as u64;
+        if length < areas.data + size {
+            return Err("its file is too short");
+        }
+        // What the ring is called stays with who shares it.
+        let label = Label {
+            node: String::new(),
+            lane: String::new(),
+            number: 0,
+            machine: [0; 16],
+            boot: [0; 16],
+            epoch: 0,
+            created: 0,
+        };
+        Ok(Reader::new(RingBytes::File(Arc::new(file)), areas, size, Arc::new(label)))
     }
 
     /// Opens a ring file of any process, running or not. If the file is damaged later, reads return errors;
@@ -56,7 +116,7 @@ impl Reader {
         if length < areas.data + size {
             return Err(not_a_ring(format!("cut short: {length} bytes of {}", areas.data + size)));
         }
-        Ok(Reader { bytes, areas, size, label: Arc::new(label) })
+        Ok(Reader::new(bytes, areas, size, Arc::new(label)))
     }
 
     /// The identity of the ring.

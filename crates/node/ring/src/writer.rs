@@ -64,8 +64,9 @@ impl Ring {
         pages: Pages,
         found: Recovered,
     ) -> Self {
-        let memory = Arc::new(memory);
+        let (memory, file) = (Arc::new(memory), Arc::new(file));
         let reader = Reader::new(RingBytes::Mapped(memory.clone()), areas, size, Arc::new(label));
+        let reader = reader.with_file(file.clone());
         let mut blocks = found.blocks;
         let blocks_max = blocks_max(size);
         blocks.drain(..blocks.len().saturating_sub(blocks_max));
@@ -107,7 +108,7 @@ pub(crate) fn data_bytes(bytes: u64, min: u64) -> u64 {
 pub struct Writer {
     memory: Arc<Memory>,
     areas: Areas,
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     size: u64,
     /// It gives up blocks so that it holds at most this many bytes: as a rule all for which it has room.
     kept: u64,

@@ -19,6 +19,12 @@ pub(crate) enum Bell {
 #[derive(Default)]
 pub(super) struct Bells(Vec<Weak<Bell>>);
 
+impl std::fmt::Debug for Bells {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bells", self.0.len())
+    }
+}
+
 impl Bells {
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,10 +1,12 @@
 //! The part of a lane that readers share with the gather thread: its ring, the meaning of its slots, and counts. It writes no rows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use khz_model::{Instance, LaneStatus, Nanos, Rate, Series};
 use khz_ring::Reader;
+
+use super::bells::{Bell, Bells, Call};
 
 /// The part of a lane that readers share with the gather thread.
 #[derive(Debug)]
@@ -19,22 +21,26 @@ pub(crate) struct LaneView {
     pub is_channel: bool,
     /// The present generation and the meaning of its slots, which only grows. The gather thread locks it only when
     /// one of them changes, before the first block with the change.
-    pub(super) schema: RwLock<(u32, Arc<Vec<Series>>)>,
+    pub schema: RwLock<(u32, Arc<Vec<Series>>)>,
     /// The number of subscriptions that follow the lane.
     pub readers: AtomicUsize,
     /// The current period in ns; 0: on demand.
-    pub(super) period: AtomicU64,
+    pub period: AtomicU64,
     /// The newest demand that a row in the ring answers.
     pub(super) answered: AtomicU32,
     /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
-    pub(super) rows: AtomicU64,
-    pub(super) newest: AtomicU64,
+    pub rows: AtomicU64,
+    pub newest: AtomicU64,
     /// When the lane ended (boot clock, ns); 0: it has not.
-    pub(super) ended: AtomicU64,
+    pub ended: AtomicU64,
     /// The notice for its readers about series that it leaves out; empty: it has all. And how often the notice has
     /// changed.
     lacks: RwLock<Arc<str>>,
     lacks_changed: AtomicU64,
+    /// When its last reader left (boot clock, ns). Another lane of the channel goes on from there.
+    left: AtomicU64,
+    /// The bells of a lane that another thread writes (`outside.rs`); the gather thread keeps those of its own lanes.
+    bells: Option<Mutex<Bells>>,
 }
 
 impl LaneView {
@@ -55,7 +61,42 @@ impl LaneView {
             ended: AtomicU64::new(0),
             lacks: RwLock::new(Arc::from("")),
             lacks_changed: AtomicU64::new(0),
+            left: AtomicU64::new(0),
+            bells: None,
         }
+    }
+
+    /// The view of a lane that another thread writes.
+    pub fn written_outside(ring: Reader, generation: u32, period: Nanos) -> Self {
+        LaneView { bells: Some(Mutex::default()), ..LaneView::new(ring, generation, period, true) }
+    }
+
+    /// A reader leaves.
+    pub fn leave(&self, now: Nanos) {
+        if self.readers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.left.store(now.0, Ordering::Release);
+        }
+    }
+
+    /// When the last reader left; 0: none has left yet.
+    pub fn left(&self) -> Nanos {
+        Nanos(self.left.load(Ordering::Acquire))
+    }
+
+    /// Rings this bell after every row, if another thread than the gather thread writes this lane.
+    pub fn hear(&self, bell: &Weak<Bell>) -> bool {
+        let Some(bells) = &self.bells else { return false };
+        bells.lock().unwrap_or_else(PoisonError::into_inner).add(bell.clone());
+        true
+    }
+
+    /// Rings the bells of a lane that this thread writes.
+    pub fn ring_outside(&self) {
+        let mut calls: Vec<Arc<Call>> = Vec::new();
+        if let Some(bells) = &self.bells {
+            bells.lock().unwrap_or_else(PoisonError::into_inner).ring(&mut calls);
+        }
+        calls.iter().for_each(|call| call());
     }
 
     /// The notice for its readers about series that it leaves out; empty: it has all.
@@ -68,7 +109,7 @@ impl LaneView {
         self.lacks_changed.load(Ordering::Acquire)
     }
 
-    pub(super) fn set_lacks(&self, text: String) {
+    pub fn set_lacks(&self, text: String) {
         let mut lacks = self.lacks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if **lacks != *text {
             *lacks = text.into();

@@ -98,6 +98,9 @@ impl BoundHandler {
         let each = |over| Bound::each(over, series, is_shown, identity, period);
         let values = match &handler.values {
             Values::Readings | Values::Histogram { .. } | Values::Rules(_) => None,
+            Values::Program(_) => {
+                return Err(PlanError::Handler { problem: "has a program, which is executed elsewhere" });
+            }
             Values::Plan(plan) => Some(bind(plan)?),
             Values::Each { over, length } => Some(each(Some((*over, *length)))?),
         };
@@ -132,7 +135,7 @@ impl BoundHandler {
         let (every, out) = (handler.every, vec![ABSENT; width]);
         let length = match handler.values {
             Values::Each { length, .. } | Values::Histogram { length } => Some(length),
-            Values::Readings | Values::Plan(_) | Values::Rules(_) => None,
+            Values::Readings | Values::Plan(_) | Values::Rules(_) | Values::Program(_) => None,
         };
         let (effect, is_on) = (handler.effect, false);
         Ok(BoundHandler {

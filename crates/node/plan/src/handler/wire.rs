@@ -3,7 +3,7 @@
 use khz_block::varint;
 use khz_model::Nanos;
 
-use super::{Deadband, Effect, Handler, RulePlan, Values, When};
+use super::{Deadband, Effect, Handler, PackedProgram, RulePlan, Values, When};
 use crate::error::{PlanError, most};
 use crate::limits::{HANDLER_BYTES, PLAN_BYTES, RULES_MAX};
 use crate::plan::Plan;
@@ -112,6 +112,12 @@ fn put_values(values: &Values, out: &mut Vec<u8>) {
                 put_plan(Some(plan), out);
             }
         }
+        Values::Program(PackedProgram { hash, packed }) => {
+            out.push(5);
+            out.extend_from_slice(hash);
+            varint::put(out, packed.len() as u64);
+            out.extend_from_slice(packed);
+        }
     }
 }
 
@@ -125,6 +131,7 @@ fn take_values(reader: &mut Reader<'_>) -> Result<Values, PlanError> {
         }
         3 => Values::Histogram { length: Nanos(reader.varint()?) },
         4 => Values::Rules(take_rules(reader)?),
+        5 => Values::Program(take_program(reader)?),
         _ => return Err(reader.damaged()),
     })
 }
@@ -138,6 +145,12 @@ fn take_rules(reader: &mut Reader<'_>) -> Result<Vec<RulePlan>, PlanError> {
         rules.push(RulePlan { plan: take_plan(reader)?.ok_or_else(|| reader.damaged())?, holds, keeps });
     }
     Ok(rules)
+}
+
+fn take_program(reader: &mut Reader<'_>) -> Result<PackedProgram, PlanError> {
+    let hash = reader.bytes(32)?.first_chunk().copied().ok_or_else(|| reader.damaged())?;
+    let length = usize::try_from(reader.varint()?).map_err(|_| reader.damaged())?;
+    Ok(PackedProgram { hash, packed: reader.bytes(length)?.into() })
 }
 
 fn take_effect(reader: &mut Reader<'_>) -> Result<Effect, PlanError> {
@@ -203,7 +216,9 @@ mod tests {
                 Some(RulePlan { plan: plan?, holds: Nanos(holds), keeps: Nanos(keeps) })
             });
         let rules = prop::collection::vec(rule, 0..4).prop_map(Values::Rules);
-        prop_oneof![planned, each, histogram, rules]
+        let program = (any::<[u8; 32]>(), prop::collection::vec(any::<u8>(), 0..2_000))
+            .prop_map(|(hash, packed)| Values::Program(PackedProgram { hash, packed: packed.into() }));
+        prop_oneof![planned, each, histogram, rules, program]
     }
 
     fn effect() -> impl Strategy<Value = Effect> {

@@ -42,6 +42,7 @@ mod show;
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -55,7 +56,7 @@ use crate::command::{
     ring, rrd, rules, simulate, top, umount, wait, watch, why,
 };
 use crate::config::secrets::hidden;
-use crate::role::apart;
+use crate::role::{apart, gatherer};
 use crate::show::look::{Look, When};
 use crate::show::outcome::{self, Outcome};
 use crate::show::table::{on_stderr, remark, say};
@@ -64,6 +65,9 @@ fn main() -> ExitCode {
     khz_door::heap::settle();
     if let Err(error) = khz_ring::survive_truncation() {
         say(&outcome::sentence(&error));
+    }
+    if let Some(code) = executes_programs() {
+        return code;
     }
     if let Some(code) = rrd::under_another_name() {
         return code;
@@ -74,6 +78,14 @@ fn main() -> ExitCode {
     }
     apart::end(code);
     ExitCode::from(code)
+}
+
+/// The process that executes the programs of an agent, which has started it with its socket as standard input.
+fn executes_programs() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    let is_it = words.next()? == gatherer::CHILD && words.next().is_none();
+    let socket = std::io::stdin().as_fd().try_clone_to_owned();
+    is_it.then(|| socket.map_or(ExitCode::FAILURE, khz_sandbox::child::run))
 }
 
 /// Runs the command that was typed.
@@ -113,7 +125,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Export(flags) => export::run(*flags, outer, out),
         Command::Plot(flags) => plot::run(*flags, outer, out),
         Command::Correlate(flags) => correlate::run(&flags, out),
-        Command::Handler(command) => handler::run(command, out),
+        Command::Handler(command) => handler::run(command, outer, out),
         Command::Demo(flags) => demo::run(&flags),
         Command::Simulate(flags) => simulate::run(&flags, out),
         Command::Store(command) => command::store::run(command, outer, out),

@@ -23,6 +23,10 @@ pub struct Definition {
     /// PromQL: rows have what it gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,
+    /// Rows have what this program gives for rows of the series: a WebAssembly module, packed, in base64
+    /// ([`crate::program_text`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// How often a node gathers for it; `None`: once a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
@@ -170,7 +174,8 @@ mod tests {
 
     const FIELDS: &[&str] = &[
         "name", "nodes", "series", "each", "expr", "rate", "exact", "every", "when", "for", "unless",
-        "at_least", "of", "once", "quiet", "deadband", "slower", "before", "after", "keep", "other",
+        "at_least", "of", "once", "quiet", "deadband", "slower", "before", "after", "keep", "program",
+        "other",
     ];
 
     const VALUES: &[&str] = &[

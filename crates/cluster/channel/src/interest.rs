@@ -13,6 +13,7 @@ use crate::definition::Definition;
 use crate::each;
 use crate::error::ChannelError;
 use crate::limits::{KEPT_RATE_MAX_HZ, SERIES_MAX, SINKS_MAX};
+use crate::program;
 use crate::slips;
 
 impl Definition {
@@ -35,8 +36,11 @@ impl Definition {
     fn interest_as(&self, compiler: &Compiler<'_>) -> Result<Interest, ChannelError> {
         let name = ChannelName::new(&self.name).map_err(|error| ChannelError::name("name", &error))?;
         self.check_together()?;
-        let handler = self.handler(compiler)?;
-        let bytes = handler.to_bytes().map_err(|error| ChannelError::field("expr", error))?;
+        let (field, handler) = match &self.program {
+            Some(text) => ("program", self.of_program(text)?),
+            None => ("expr", self.handler(compiler)?),
+        };
+        let bytes = handler.to_bytes().map_err(|error| ChannelError::field(field, error))?;
         let channel = Some(Arc::new(ChannelTerms { name, handler: bytes.into() }));
         Ok(Interest { channel, ..Interest::new(self.patterns()?, self.rate()?, self.exact) })
     }
@@ -100,7 +104,7 @@ impl Definition {
         if self.keep_time()?.is_none() {
             return Ok(());
         }
-        if self.expr.is_none() && self.each.is_none() {
+        if self.expr.is_none() && self.each.is_none() && self.program.is_none() {
             let problem = "the store has these series already, out of the base lane; with 'expr' or 'each' rows have series of \
                 their own, as with each = \"last 1s\"";
             return Err(ChannelError::field("keep", problem));
@@ -197,6 +201,28 @@ impl Definition {
             );
         }
         Ok(())
+    }
+
+    /// A program decides itself which rows come out, so there is nothing else to decide.
+    fn of_program(&self, text: &str) -> Result<Handler, ChannelError> {
+        let alone = Definition {
+            name: self.name.clone(),
+            nodes: self.nodes.clone(),
+            series: self.series.clone(),
+            program: self.program.clone(),
+            rate: self.rate.clone(),
+            exact: self.exact,
+            keep: self.keep.clone(),
+            to: self.to.clone(),
+            ..Definition::default()
+        };
+        if *self != alone || self.series.is_empty() {
+            let problem = "a channel with a program has series, nodes, rate, exact, keep and to, and nothing else: the program decides \
+                itself which rows come out";
+            return Err(ChannelError::field("program", problem));
+        }
+        let program = program::read(text).map_err(|problem| ChannelError::field("program", problem))?;
+        Ok(Handler { values: Values::Program(program), ..Handler::default() })
     }
 
     fn handler(&self, compiler: &Compiler<'_>) -> Result<Handler, ChannelError> {

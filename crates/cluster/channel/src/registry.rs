@@ -74,8 +74,14 @@ impl Kept {
         if !maker.may_read_at(interest.rate) {
             return Err(ChannelError::TooFast(interest.rate));
         }
-        // Both take room on the hub's disk.
-        for (field, is_there) in [("keep", definition.keep.is_some()), ("to", !definition.to.is_empty())] {
+        // The first two take room on the hub's disk.
+        let of_operators = [
+            ("keep", definition.keep.is_some()),
+            ("to", !definition.to.is_empty()),
+            // It runs on nodes, whatever it is.
+            ("program", definition.program.is_some()),
+        ];
+        for (field, is_there) in of_operators {
             if is_there && maker == Role::Reader {
                 return Err(ChannelError::ForOperators(field));
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::{InterestFrame, Told, WantFrame};
-use khz_model::{ChannelName, Interest, Misses, Nanos, Pattern, Rate};
-use khz_trust::Identity;
+use khz_model::{ChannelName, ChannelTerms, Interest, Misses, Nanos, Pattern, Rate};
+use khz_trust::{Identity, Role};
 
 use crate::channel_list::ChannelList;
 use crate::clock;
@@ -137,6 +137,14 @@ impl Reader {
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(
                 "{} may not read at {rate}: above 100Hz the operator role is needed",
+                self.identity
+            ));
+        }
+        let is_program = |terms: &Arc<ChannelTerms>| khz_plan::is_program(&terms.handler);
+        let may_send = matches!(self.identity.role, Role::Operator | Role::Hub);
+        if interest.channel.as_ref().is_some_and(is_program) && !may_send {
+            return Err(format!(
+                "{} may not send programs to nodes: the operator role is needed",
                 self.identity
             ));
         }

@@ -8,6 +8,7 @@ use khz_ask::ForeignServer;
 use khz_gather::{AllowList, Handlers, Placement, RingSize};
 use khz_http::NodeGroup;
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
+use khz_program::ProgramHash;
 use khz_trust::{Exposure, Means};
 
 use super::actions;
@@ -119,6 +120,8 @@ pub struct Plan {
     pub cpu_max: f64,
     /// What channels may ask of this node.
     pub handlers: Handlers,
+    /// The programs that it executes; `None`: all that operators send.
+    pub programs_allowed: Option<Vec<ProgramHash>>,
     /// Readers that ask within this time share one gather.
     pub window: Nanos,
     /// How much of the past the rings hold.
@@ -229,6 +232,7 @@ impl Plan {
             rate_max: checked(layers, "rate_max", quantity::<Rate>)?,
             cpu_max: checked(layers, "cpu_max", values::share)?,
             handlers: checked(layers, "handlers", values::handlers)?,
+            programs_allowed: checked(layers, "programs_allowed", values::programs_allowed)?,
             window: checked(layers, "window", values::window)?,
             ring: checked(layers, "ring", values::ring)?,
             ring_dir: checked(layers, "ring_dir", |text| Ok(values::ring_dir(text)))?,

@@ -366,9 +366,16 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "handlers",
-        shape: Shape::Text("none|plans"),
+        shape: Shape::Text("none|plans|programs"),
         default: "plans",
-        help: "What channels may ask of this node. none: nothing; plans: to compute expressions and conditions",
+        help: "What channels may ask of this node. none: nothing; plans: to compute expressions and conditions; programs: also to execute programs that operators send (docs/handlers.md)",
+        scope: scope::GATHERERS,
+    },
+    Setting {
+        key: "programs_allowed",
+        shape: Shape::List("HASH,..."),
+        default: "all",
+        help: "The programs that this node executes, by their hashes (`khz handler check FILE` prints them); all: every one that an operator sends",
         scope: scope::GATHERERS,
     },
     Setting {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use khz_gather::{AllowList, Handlers, RingSize};
 use khz_model::{ByteSize, Nanos};
+use khz_program::ProgramHash;
 
 use super::plan::{RingDir, StateDir};
 use super::{ConfigError, Layers, Value};
@@ -51,6 +52,15 @@ pub(super) fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -
 
 pub(super) fn handlers(text: &str) -> Result<Handlers, String> {
     text.parse().map_err(|error: khz_gather::UnknownHandlers| error.to_string())
+}
+
+/// The programs that may run; `None`: all.
+pub(super) fn programs_allowed(text: &str) -> Result<Option<Vec<ProgramHash>>, String> {
+    if text == "all" {
+        return Ok(None);
+    }
+    let hash = |text: &str| text.parse().map_err(|error| format!("'{text}': {error}"));
+    items(text).map(hash).collect::<Result<_, _>>().map(Some)
 }
 
 pub(super) fn answers_max(text: &str) -> Result<ByteSize, String> {

@@ -6,8 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use khz_gather::{Agent, JobDoor, Placement, RingSize, SURVEYS_PATIENCE, SourcePlan, Tally};
+use khz_gather::{
+    Agent, Handlers, JobDoor, Placement, Programs, RingSize, SURVEYS_PATIENCE, SourcePlan, Tally,
+};
 use khz_model::{ByteSize, Metric, Pattern, Rate, Series};
+use khz_sandbox::{ChildCommand, Sandbox};
 
 use crate::config::plan::RingDir;
 use crate::config::{Plan, places};
@@ -18,6 +21,9 @@ use crate::show::outcome::{Failure, sentence};
 const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
 /// A recording is written from this ring, and a disk may be slow for a while.
 const RECORDER_RING: RingSize = RingSize::Bytes(ByteSize(16 << 20));
+
+/// The word with which this program is the process that executes programs. Nobody types it.
+pub const CHILD: &str = "execute-programs";
 
 /// The names of the sources that exist.
 pub fn source_names() -> Vec<&'static str> {
@@ -52,8 +58,20 @@ pub fn start(
 ) -> Result<Agent, Failure> {
     let tally = |(Series { metric, instance }, count)| Tally { metric, instance, count };
     let tallies = counts.into_iter().map(tally).collect();
-    Agent::start(khz_gather::Plan { tallies, jobs, ..gather_plan(plan) })
+    let programs = programs(plan)?;
+    Agent::start(khz_gather::Plan { tallies, jobs, programs, ..gather_plan(plan) })
         .map_err(|error| Failure::usage(sentence(&error)))
+}
+
+/// What executes the programs of channels, if this node is to.
+fn programs(plan: &Plan) -> Result<Option<Arc<dyn Programs>>, Failure> {
+    if plan.handlers != Handlers::Programs {
+        return Ok(None);
+    }
+    let child = ChildCommand { program: "/proc/self/exe".into(), words: vec![CHILD.to_owned()] };
+    let settings = khz_sandbox::Settings { child, allowed: plan.programs_allowed.clone() };
+    let sandbox = Sandbox::new(settings).map_err(|errno| Failure::work(format!("cannot start: {errno}")))?;
+    Ok(Some(Arc::new(sandbox)))
 }
 
 /// Starts a gatherer for a command that reads once. It begins when each text has come, or is known to be stuck.
@@ -102,6 +120,7 @@ pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         placement: plan.placement.clone(),
         survey: plan.sources.survey(),
         jobs: None,
+        programs: None,
         tallies: Vec::new(),
     }
 }

@@ -37,6 +37,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("khz rules show /etc/khz/rules", "needs rule files of the site"),
     ("khz rules show disk.yml --json", "needs rule files of the site"),
     ("khz simulate --nodes 8 --rate 1 --faults faults.toml", "needs a file of faults"),
+    ("khz handler push better.wasm --to busy", "needs a second program"),
     ("khz freeze 'node*'", "its exit code says how long the nodes have run"),
     (
         "khz freeze node[1-8] --before 1m --because 'the job hangs' --wait",

@@ -51,7 +51,7 @@ fn hub_in(place: &Place) -> impl Fn() -> Running {
 }
 
 /// An agent of this hub.
-fn agent(hub: &Running, node: &str, more: &[&str]) -> Ended {
+pub fn agent(hub: &Running, node: &str, more: &[&str]) -> Ended {
     let link = hub.link();
     let words = ["agent", "--node", node, "--hub", &link, "--ring", "4MiB"];
     let agent = Ended::start(&mut hub.beside(&[&words, more].concat()));
@@ -69,7 +69,7 @@ fn publish(hub: &Running, value: &str) {
 }
 
 /// `khz` with these words, asking this one.
-fn ask(khz: &Running, words: &[&str]) -> std::process::Output {
+pub fn ask(khz: &Running, words: &[&str]) -> std::process::Output {
     run(&[words, &["--server", &khz.url]].concat())
 }
 

@@ -1,8 +1,12 @@
 //! `khz handler`, as an author of programs uses it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::process::run;
+use serde_json::Value;
+
+use crate::channels::{agent, ask};
+use crate::process::{Running, code, err, out, run, until};
 
 /// A folder with a module and a recording; removed at the end.
 struct Desk(PathBuf);
@@ -117,4 +121,98 @@ fn what_is_no_program_is_said() {
     assert!(code == Some(0) && shown.starts_with("hash    ") && shown.lines().count() == 3, "{shown}{said}");
     let (code, shown, _) = text(&["handler", "header"]);
     assert!(code == Some(0) && shown.contains("struct khz_room"));
+}
+
+/// A program whose value `n` counts its rows, up or down.
+fn counter(step: &str) -> String {
+    format!(
+        r#"(module
+(import "khz" "output" (func $output (param i32 i32) (result i32)))
+(import "khz" "put" (func $put (param i32 f64)))
+(memory (export "memory") 1)
+(global $n (mut f64) (f64.const 0))
+(data (i32.const 0) "\\00\\04\\00\\00\\80\\08\\00\\00\\10\\00\\00\\00")
+(data (i32.const 2560) "n")
+(func (export "khz_version") (result i32) (i32.const 1))
+(func (export "khz_room") (result i32) (i32.const 0))
+(func (export "khz_begin") (param i32) (result i32)
+  (drop (call $output (i32.const 2560) (i32.const 1))) (i32.const 0))
+(func (export "khz_row") (result i32)
+  (global.set $n (f64.add (global.get $n) (f64.const {step})))
+  (call $put (i32.const 0) (global.get $n)) (i32.const 1)))"#
+    )
+}
+
+/// `khz` with these words as an operator: over the hub's local socket.
+fn order(hub: &Running, words: &[&str]) -> std::process::Output {
+    hub.beside(words).output().unwrap()
+}
+
+/// The values `n` of rows, with their nodes, of a channel that is watched.
+fn watched(hub: &Running, channel: &str, rows: &str) -> Vec<(String, f64)> {
+    let watched = ask(hub, &["channel", "watch", channel, "--count", rows, "--json"]);
+    assert_eq!(code(&watched), 0, "{}", err(&watched));
+    let rows = out(&watched);
+    let row = |line: &str| {
+        let row: Value = serde_json::from_str(line).ok()?;
+        let value = row["values"].as_object()?.values().next()?.to_string();
+        Some((row["node"].as_str()?.to_owned(), value.trim_matches('"').parse().ok()?))
+    };
+    rows.lines().filter_map(row).collect()
+}
+
+#[test]
+fn a_program_is_pushed_executed_on_each_node_replaced_listed_and_removed() {
+    let desk = Desk::new("pushed");
+    let hub = Running::start_hub(&[]);
+    let _willing: Vec<_> = ["n1", "n2"].map(|node| agent(&hub, node, &["--handlers", "programs"])).into();
+    let _other = agent(&hub, "n3", &[]);
+    let one = desk.module("one.wasm", &counter("1"));
+    let without = order(&hub, &["handler", "push", &one, "--to", "counted"]);
+    assert!(
+        code(&without) == 2 && err(&without).contains("has no series for a program"),
+        "{}",
+        err(&without)
+    );
+    let words = ["handler", "push", &one, "--to", "counted", "load.*", "--rate", "20Hz"];
+    let reader = ask(&hub, &words);
+    assert!(
+        code(&reader) == 2 && err(&reader).contains("program: this is for operators"),
+        "{}",
+        err(&reader)
+    );
+    let pushed = order(&hub, &words);
+    assert_eq!(code(&pushed), 0, "{}", err(&pushed));
+    let rows = watched(&hub, "counted", "40");
+    for node in ["n1", "n2"] {
+        let of: Vec<f64> = rows.iter().filter(|(of, _)| of == node).map(|(_, value)| *value).collect();
+        assert!(of.len() > 3 && of.windows(2).all(|two| two[1] == two[0] + 1.0), "{node}: {of:?}");
+    }
+    assert!(rows.iter().all(|(node, _)| node != "n3"));
+    until(Duration::from_secs(60), "the list has both nodes, and what the third one says", || {
+        let list = ask(&hub, &["handler", "list"]);
+        let (text, said) = (out(&list), err(&list));
+        ["n1", "n2"]
+            .iter()
+            .all(|node| text.lines().any(|line| line.contains("counted") && line.contains(node)))
+            && said.contains("n3: ")
+            && said.contains("executes no programs")
+    });
+    // Another program for the same series, rate and nodes.
+    let two = desk.module("two.wasm", &counter("-1"));
+    assert_eq!(code(&order(&hub, &["handler", "push", &two, "--to", "counted"])), 0);
+    let rows = watched(&hub, "counted", "10");
+    assert!(rows.iter().all(|(_, value)| *value < 0.0), "{rows:?}");
+    let shown = out(&ask(&hub, &["channel", "show", "counted"]));
+    let hash = out(&run(&["handler", "check", &two])).lines().next().unwrap().replace("hash    ", "");
+    assert!(shown.contains(&hash) && shown.contains("20Hz"), "{shown}");
+    // What is no program, and a channel without one.
+    let garbage = desk.path("garbage.wasm");
+    std::fs::write(&garbage, "no module").unwrap();
+    let refused = order(&hub, &["handler", "push", &garbage, "--to", "counted"]);
+    assert!(code(&refused) == 1 && err(&refused).contains("no WebAssembly module"), "{}", err(&refused));
+    assert_eq!(code(&ask(&hub, &["channel", "create", "plain", "load.*"])), 0);
+    assert!(err(&order(&hub, &["handler", "rm", "plain"])).contains("has no program"));
+    assert_eq!(code(&order(&hub, &["handler", "rm", "counted"])), 0);
+    assert!(err(&ask(&hub, &["handler", "list"])).contains("there are no programs"));
 }

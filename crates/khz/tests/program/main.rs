@@ -17,6 +17,8 @@ mod demo;
 mod described;
 mod elsewhere;
 mod engine;
+#[path = "../examples/mod.rs"]
+mod every_example;
 mod examples;
 mod exposition;
 mod fail_back;

@@ -119,6 +119,11 @@ pub struct Deadband {
     pub relative: f64,
 }
 
+/// Whether these bytes are a handler with a program.
+pub fn is_program(handler: &[u8]) -> bool {
+    Handler::take(handler).is_ok_and(|handler| handler.program().is_some())
+}
+
 impl Handler {
     /// True if the last sent row stays valid until the next one comes: a new reader wants it, whatever its age. A row of a condition
     /// is an event, which is over.

@@ -35,7 +35,7 @@ pub use bound::Bound;
 pub use error::PlanError;
 pub use handler::{
     BoundHandler, Bucket, Deadband, Effect, Handler, Judged, PackedProgram, ResultSeries, RulePlan, Values,
-    When,
+    When, is_program,
 };
 pub use labels::{LabelSet, METRIC_NAME, RULE_METRIC};
 pub use number::{ABSENT, is_absent};

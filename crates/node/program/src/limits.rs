@@ -3,9 +3,9 @@
 /// Bytes of a module. Clang's `-O2` makes a few hundred bytes to some tens of KiB of a filter.
 pub const MODULE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of a packed module on its way to nodes: the handler of a channel has 32 KiB, and this is the largest part of it. Modules are
-/// packed to about a third.
-pub const PACKED_BYTES_MAX: usize = 31 << 10;
+/// Bytes of a packed module on its way to nodes: as a text it is part of a channel's definition, which has 16 KiB. Modules are packed to
+/// a half or a third.
+pub const PACKED_BYTES_MAX: usize = 11 << 10;
 
 /// The version of the interface: what `khz_version` returns.
 pub const VERSION: i32 = 1;

@@ -112,6 +112,7 @@ impl DefinitionFlags {
             series: self.series,
             each: self.each,
             expr: self.expr,
+            program: None,
             rate: self.rate,
             exact: self.exact,
             every: self.every,

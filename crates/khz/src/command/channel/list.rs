@@ -6,6 +6,7 @@ use clap::Args;
 use khz_ask::{Channel, ChannelCost, LeftOut, NodeCost};
 use khz_model::Rate;
 use khz_model::fold::fold;
+use khz_program::ProgramHash;
 use serde_json::{Value, json};
 
 use super::others::Executed;
@@ -133,11 +134,24 @@ fn table(channels: &[Channel], others: &[Executed]) -> Table {
 /// What the rows of a channel have: an expression, series, or a function of each of them.
 fn content(text: &impl Fn(&str) -> Option<String>) -> String {
     let series = || text("series").unwrap_or_default();
+    if let Some(program) = text("program") {
+        return format!("program {} of {}", shortened(&program), series());
+    }
     match (text("expr"), text("each")) {
         (Some(expr), _) => expr,
         (None, Some(each)) => format!("{each} of {}", series()),
         (None, None) => series(),
     }
+}
+
+/// The name of a program: its hash.
+pub fn hash_of(program: &str) -> Option<String> {
+    Some(ProgramHash::of(&khz_channel::program_module(program).ok()?).to_string())
+}
+
+/// The first digits of that.
+fn shortened(program: &str) -> String {
+    hash_of(program).map_or_else(|| "?".to_owned(), |hash| hash[..12].to_owned())
 }
 
 /// A member of a definition on one line.
@@ -155,7 +169,11 @@ fn lines(channel: &Channel) -> String {
         vec![("channel", format!("{}, by {} {}", channel.name, article(&channel.maker), channel.maker))];
     let members = channel.definition.as_object().into_iter().flatten();
     let members = members.filter(|(field, _)| *field != "name");
-    pairs.extend(members.filter_map(|(field, value)| Some((field.as_str(), word(Some(value))?))));
+    let member = |field: &str, value| match field {
+        "program" => hash_of(&word(Some(value))?),
+        _ => word(Some(value)),
+    };
+    pairs.extend(members.filter_map(|(field, value)| Some((field.as_str(), member(field, value)?))));
     pairs.push(("readers", channel.readers.to_string()));
     let sent = format!("{} rows, {}", of_count(channel.rows), of_bytes(channel.bytes as f64, ""));
     pairs.push((

@@ -17,7 +17,7 @@ use khz_model::hostlist::Hostlist;
 use self::definition::DefinitionFlags;
 use self::list::{ListFlags, ShowFlags};
 use self::watch::ChannelWatchFlags;
-use self::whom::Whom;
+pub use self::whom::Whom;
 use crate::command::unknown_metrics;
 use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome};

@@ -1,6 +1,7 @@
 //! `khz handler`: programs for nodes, on the desk of their author: what is wrong with one, and what it does with a recording. It sends
 //! nothing to a node.
 
+mod nodes;
 mod trial;
 
 use std::io::Write;
@@ -10,8 +11,10 @@ use clap::{Args, Subcommand};
 use khz_program::limits::MODULE_BYTES_MAX;
 use khz_program::{Instance, Limits, Program};
 
+use self::nodes::{ListFlags, PushFlags, RemoveFlags};
 use self::trial::{Trial, written};
 use crate::command::recording::{self, Chosen};
+use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::remark;
 
@@ -53,6 +56,15 @@ pub enum HandlerCommand {
     /// Execute a program over the rows of a recording, and print the rows that come out.
     #[command(after_help = TEST_EXAMPLES)]
     Test(TestFlags),
+    /// Send a program to nodes: they execute it on the rows of a channel.
+    #[command(after_help = nodes::PUSH_EXAMPLES)]
+    Push(PushFlags),
+    /// List the programs of a hub: on which nodes they run, what they take there, what is wrong with them.
+    #[command(after_help = nodes::LIST_EXAMPLES)]
+    List(ListFlags),
+    /// Remove a program, and the channel that it is in.
+    #[command(after_help = nodes::RM_EXAMPLES)]
+    Rm(RemoveFlags),
     /// Print khz.h, which programs in C include.
     #[command(after_help = HEADER_EXAMPLES)]
     Header,
@@ -90,10 +102,13 @@ pub struct TestFlags {
 }
 
 /// Runs one of them.
-pub fn run(command: HandlerCommand, out: &mut impl Write) -> Outcome {
+pub fn run(command: HandlerCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     match command {
         HandlerCommand::Check(flags) => check(&flags, out),
         HandlerCommand::Test(flags) => test(flags, out),
+        HandlerCommand::Push(flags) => nodes::push(flags, outer, out),
+        HandlerCommand::List(flags) => nodes::list(flags, outer, out),
+        HandlerCommand::Rm(flags) => nodes::remove(flags, outer, out),
         HandlerCommand::Header => {
             out.write_all(HEADER.as_bytes())?;
             out.flush()?;
@@ -105,6 +120,12 @@ pub fn run(command: HandlerCommand, out: &mut impl Write) -> Outcome {
 /// A program from a file.
 fn program(file: &Path) -> Result<Program, Failure> {
     let failed = |problem: String| Failure::work(format!("{}: {problem}", file.display()));
+    Program::new(&module(file)?).map_err(|error| failed(error.to_string()))
+}
+
+/// The bytes of such a file.
+fn module(file: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |problem: String| Failure::work(format!("{}: {problem}", file.display()));
     let about = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?;
     if !about.is_file() {
         return Err(failed("this is no file".to_owned()));
@@ -115,8 +136,7 @@ fn program(file: &Path) -> Result<Program, Failure> {
             about.len()
         )));
     }
-    let bytes = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-    Program::new(&bytes).map_err(|error| failed(error.to_string()))
+    std::fs::read(file).map_err(|error| failed(error.to_string()))
 }
 
 fn check(flags: &CheckFlags, out: &mut impl Write) -> Outcome {

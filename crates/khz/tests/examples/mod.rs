@@ -2,8 +2,6 @@
 //! (`lab.sh`): a hub, nodes with the names of `khz simulate`, and this machine as a node. Examples that cannot run are in one
 //! list, each with the reason; the list may not name an example that does not exist. Needs root.
 
-#![allow(clippy::unwrap_used)]
-
 mod exceptions;
 mod extract;
 

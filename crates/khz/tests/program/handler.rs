@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::channels::{agent, ask};
-use crate::process::{Running, code, err, out, run, until};
+use crate::process::{Ended, Running, code, err, out, run, until};
 
 /// A folder with a module and a recording; removed at the end.
 struct Desk(PathBuf);
@@ -131,7 +131,7 @@ fn counter(step: &str) -> String {
 (import "khz" "put" (func $put (param i32 f64)))
 (memory (export "memory") 1)
 (global $n (mut f64) (f64.const 0))
-(data (i32.const 0) "\\00\\04\\00\\00\\80\\08\\00\\00\\10\\00\\00\\00")
+(data (i32.const 0) "\00\04\00\00\80\08\00\00\10\00\00\00")
 (data (i32.const 2560) "n")
 (func (export "khz_version") (result i32) (i32.const 1))
 (func (export "khz_room") (result i32) (i32.const 0))
@@ -150,7 +150,7 @@ fn order(hub: &Running, words: &[&str]) -> std::process::Output {
 
 /// The values `n` of rows, with their nodes, of a channel that is watched.
 fn watched(hub: &Running, channel: &str, rows: &str) -> Vec<(String, f64)> {
-    let watched = ask(hub, &["channel", "watch", channel, "--count", rows, "--json"]);
+    let watched = ask(hub, &["channel", "watch", channel, "--count", rows, "--for", "60s", "--json"]);
     assert_eq!(code(&watched), 0, "{}", err(&watched));
     let rows = out(&watched);
     let row = |line: &str| {
@@ -189,6 +189,8 @@ fn a_program_is_pushed_executed_on_each_node_replaced_listed_and_removed() {
         assert!(of.len() > 3 && of.windows(2).all(|two| two[1] == two[0] + 1.0), "{node}: {of:?}");
     }
     assert!(rows.iter().all(|(node, _)| node != "n3"));
+    // What nodes refuse is known while somebody follows the channel.
+    let _watcher = Ended::start_silent(&mut hub.beside(&["channel", "watch", "counted"]));
     until(Duration::from_secs(60), "the list has both nodes, and what the third one says", || {
         let list = ask(&hub, &["handler", "list"]);
         let (text, said) = (out(&list), err(&list));

@@ -5,7 +5,7 @@
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, Handlers, Plan, ProgramCounts, Programs};
@@ -60,10 +60,30 @@ fn interest(name: &str, program: PackedProgram, hz: u64) -> Interest {
 struct Node {
     agent: Agent,
     sandbox: Sandbox,
+    _turn: Turn,
+}
+
+/// Tests that look at the children of this process, or kill them, run alone.
+static CHILDREN: RwLock<()> = RwLock::new(());
+
+/// A test's part of that.
+enum Turn {
+    WithOthers { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
 }
 
 impl Node {
     fn new(allowed: Option<Vec<ProgramHash>>) -> Self {
+        let guard = CHILDREN.read().unwrap_or_else(PoisonError::into_inner);
+        Node::of(allowed, Turn::WithOthers { _guard: guard })
+    }
+
+    fn alone() -> Self {
+        let guard = CHILDREN.write().unwrap_or_else(PoisonError::into_inner);
+        Node::of(None, Turn::Alone { _guard: guard })
+    }
+
+    fn of(allowed: Option<Vec<ProgramHash>>, turn: Turn) -> Self {
         let words = ["the_child", "--exact", "--ignored", "--nocapture"].map(str::to_owned).to_vec();
         let child = ChildCommand { program: std::env::current_exe().unwrap(), words };
         let sandbox = Sandbox::new(Settings { child, allowed }).unwrap();
@@ -71,7 +91,7 @@ impl Node {
         plan.sources.retain(|source| source.file.name == "loadavg");
         plan.handlers = Handlers::Programs;
         plan.programs = Some(Arc::new(sandbox.clone()));
-        Node { agent: Agent::start(plan).unwrap(), sandbox }
+        Node { agent: Agent::start(plan).unwrap(), sandbox, _turn: turn }
     }
 
     fn follow(&self, name: &str, module: &[u8], hz: u64) -> Followed {
@@ -181,7 +201,7 @@ fn who_is_confined_opens_no_file_and_starts_no_program_and_no_connection() {
 
 #[test]
 fn each_row_of_the_lane_is_executed_once_and_its_rows_have_the_times_of_their_rows() {
-    let node = Node::new(None);
+    let node = Node::alone();
     let mut rows = node.follow("counted", &counter(), 100);
     rows.until("a second of rows", |rows| rows.values.len() > 100);
     let numbers: Vec<f64> = rows.values.iter().map(|(_, value)| *value).collect();
@@ -260,7 +280,7 @@ fn what_is_no_program_and_what_the_node_does_not_allow_is_refused_with_the_reaso
 
 #[test]
 fn the_death_of_the_child_is_told_and_costs_the_rows_until_it_is_back() {
-    let node = Node::new(None);
+    let node = Node::alone();
     let mut rows = node.follow("counted", &counter(), 100);
     rows.until("rows", |rows| rows.values.len() > 20);
     rows.until("counts", |_| node.counts("counted")[0] > 20);

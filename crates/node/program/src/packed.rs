@@ -26,6 +26,10 @@ pub fn pack(module: &[u8]) -> Result<Vec<u8>, ProgramError> {
 /// # Errors
 /// They are damaged, or the module is too large.
 pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, ProgramError> {
+    // Nothing would be unpacked to nothing.
+    if packed.is_empty() {
+        return Err(ProgramError::Damaged);
+    }
     zstd::bulk::decompress(packed, MODULE_BYTES_MAX).map_err(|_| ProgramError::Damaged)
 }
 

@@ -37,7 +37,8 @@ pub fn run(socket: OwnedFd) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn now() -> Nanos {
+/// The boot clock, as both processes read it.
+pub(crate) fn now() -> Nanos {
     let time = clock_gettime(ClockId::Boottime);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use khz_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::child::now;
 use crate::limits::{LINES_A_MINUTE, LINGER, RESTART, RESTART_MAX, SOUND_FOR};
 use crate::process::Process;
 use crate::sandbox::{Inner, State};
@@ -45,11 +45,6 @@ struct Keeper {
     lines: (u64, u32),
     /// The programs that have new rows.
     bells: Vec<u32>,
-}
-
-fn now() -> Nanos {
-    let time = clock_gettime(ClockId::Boottime);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 impl Keeper {

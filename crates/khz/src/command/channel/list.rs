@@ -145,13 +145,13 @@ fn content(text: &impl Fn(&str) -> Option<String>) -> String {
 }
 
 /// The name of a program: its hash.
-pub fn hash_of(program: &str) -> Option<String> {
-    Some(ProgramHash::of(&khz_channel::program_module(program).ok()?).to_string())
+pub fn hash_of(program: &str) -> Option<ProgramHash> {
+    Some(ProgramHash::of(&khz_channel::program_module(program).ok()?))
 }
 
 /// The first digits of that.
 fn shortened(program: &str) -> String {
-    hash_of(program).map_or_else(|| "?".to_owned(), |hash| hash[..12].to_owned())
+    hash_of(program).map_or_else(|| "?".to_owned(), |hash| hash.to_string()[..12].to_owned())
 }
 
 /// A member of a definition on one line.
@@ -170,7 +170,7 @@ fn lines(channel: &Channel) -> String {
     let members = channel.definition.as_object().into_iter().flatten();
     let members = members.filter(|(field, _)| *field != "name");
     let member = |field: &str, value| match field {
-        "program" => hash_of(&word(Some(value))?),
+        "program" => Some(hash_of(&word(Some(value))?)?.to_string()),
         _ => word(Some(value)),
     };
     pairs.extend(members.filter_map(|(field, value)| Some((field.as_str(), member(field, value)?))));

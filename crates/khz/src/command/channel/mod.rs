@@ -15,6 +15,7 @@ use khz_ask::AskError;
 use khz_model::hostlist::Hostlist;
 
 use self::definition::DefinitionFlags;
+pub use self::list::hash_of;
 use self::list::{ListFlags, ShowFlags};
 use self::watch::ChannelWatchFlags;
 pub use self::whom::Whom;

@@ -1,5 +1,5 @@
-//! `khz handler`: programs for nodes, on the desk of their author: what is wrong with one, and what it does with a recording. It sends
-//! nothing to a node.
+//! `khz handler`: programs for nodes. On the desk of their author it says what is wrong with one, and what it does with a recording;
+//! `nodes.rs` sends them to nodes.
 
 mod nodes;
 mod trial;

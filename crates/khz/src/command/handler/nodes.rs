@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use khz_ask::{Answer, AskError, Channel, Server};
-use khz_channel::{Definition, program_module, program_text};
+use khz_channel::{Definition, program_text};
 use khz_model::Pattern;
 use khz_program::ProgramHash;
 use serde_json::json;
 
-use crate::command::channel::Whom;
+use crate::command::channel::{Whom, hash_of as hash_of_text};
 use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::{of_bytes, of_count, of_time};
@@ -139,8 +139,7 @@ fn known(server: &Server, name: &str) -> Result<Option<Definition>, Failure> {
 
 /// The hash of a channel's program; `None`: it has none.
 fn hash_of(channel: &Channel) -> Option<ProgramHash> {
-    let text = channel.definition.get("program")?.as_str()?;
-    Some(ProgramHash::of(&program_module(text).ok()?))
+    hash_of_text(channel.definition.get("program")?.as_str()?)
 }
 
 /// Removes a channel with a program.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use khz_block::Decoder;
 use khz_link::WantFrame;
-use khz_model::{Bell, Nanos, Pace, Stamp};
+use khz_model::{Bell, Nanos, Pace, RowNumber, Stamp};
 
 use crate::cluster::Cluster;
 use crate::lane::{Piece, Place};
@@ -224,6 +224,18 @@ impl Cursor {
         if let Some(lane) = self.subscribed.and_then(|number| node.lane_of(number)) {
             node.log_lane(lane, cluster);
         }
+    }
+
+    /// The last row of its channel that was handed out or reported as lost; `None`: there was none yet.
+    pub fn last_number(&self) -> Option<RowNumber> {
+        let epoch = self.lane.filter(|_| self.is_of_channel())?.epoch();
+        let number = Some(self.expected).filter(|&next| next != ANY)?.checked_sub(1)?;
+        Some(RowNumber { epoch, number })
+    }
+
+    /// Its first row is the one after this, if that is a row of the lane that serves it.
+    pub fn go_on_after(&mut self, last: RowNumber) {
+        self.start = Some(Start { epoch: last.epoch, row: last.number + 1 });
     }
 
     /// Goes back by this span from the newest row, as far as rows are here.

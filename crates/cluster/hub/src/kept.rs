@@ -19,6 +19,8 @@ struct Kept {
     interest: Interest,
     /// `None`: there was no room for it. It is tried again.
     subscription: Option<ClusterSubscription>,
+    /// The one before this one, whose lanes go on in this one: the store keeps them until this one has them.
+    before: Option<ClusterSubscription>,
 }
 
 impl ChannelKeeper {
@@ -29,12 +31,17 @@ impl ChannelKeeper {
 
     /// From now on these channels are kept, and no others.
     pub fn keep(&mut self, wanted: Vec<Interest>) {
-        let is_wanted = |kept: &Kept| wanted.contains(&kept.interest);
         // Removed channels come first: a changed channel counts as another one.
-        self.kept.retain(is_wanted);
+        let before = std::mem::take(&mut self.kept);
+        let (kept, mut removed): (Vec<_>, Vec<_>) =
+            before.into_iter().partition(|kept| wanted.contains(&kept.interest));
+        removed.retain(|kept| wanted.iter().any(|interest| stays_in_lane(&kept.interest, interest)));
+        self.kept = kept;
         for interest in wanted {
             if !self.kept.iter().any(|kept| kept.interest == interest) {
-                self.kept.push(Kept { interest, subscription: None });
+                let before = removed.iter().position(|kept| stays_in_lane(&kept.interest, &interest));
+                let before = before.and_then(|at| removed.swap_remove(at).subscription);
+                self.kept.push(Kept { interest, subscription: None, before });
             }
         }
     }
@@ -69,6 +76,21 @@ impl Kept {
             let begun = ClusterSubscription::begin(cluster.clone(), self.interest.clone(), pace, numbers);
             self.subscription = begun.ok().map(ClusterSubscription::kept);
         }
-        self.subscription.as_mut().map(ClusterSubscription::tend).unwrap_or_default()
+        let notices = self.subscription.as_mut().map(ClusterSubscription::tend).unwrap_or_default();
+        if self.subscription.as_ref().is_none_or(ClusterSubscription::is_served) {
+            self.before = None;
+        }
+        notices
     }
+}
+
+/// True if the rows of a changed channel come in the same lanes as before: another program is executed for the same series.
+fn stays_in_lane(before: &Interest, now: &Interest) -> bool {
+    let of_program = |interest: &Interest| {
+        let terms = interest.channel.as_ref().filter(|terms| khz_plan::is_program(&terms.handler));
+        terms.map(|terms| terms.name.clone())
+    };
+    of_program(before).is_some_and(|name| of_program(now) == Some(name))
+        && (before.rate, before.exact) == (now.rate, now.exact)
+        && before.patterns == now.patterns
 }

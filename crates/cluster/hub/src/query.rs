@@ -12,8 +12,8 @@ use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
     NodeName, NodeStatus, Pattern, Presence, Query, QueryError, RangeAnswer, RangeRequest, Ranges, Rate,
-    Reach, Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
-    Wanted,
+    Reach, Reading, Recent, RecentAnswer, Row, RowNumber, Sample, Series, Snapshot, Stamp, Subscription,
+    WaitFor, Wanted,
 };
 
 use crate::clock;
@@ -251,6 +251,14 @@ impl Query for HubQuery {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        self.subscribe_after(interest, &[])
+    }
+
+    fn subscribe_after(
+        &self,
+        interest: Interest,
+        places: &[(NodeName, RowNumber)],
+    ) -> Result<Box<dyn Subscription>, QueryError> {
         let ceiling = self.cluster.settings.rate_max;
         if interest.rate.is_above(ceiling) {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
@@ -269,7 +277,9 @@ impl Query for HubQuery {
         let cluster = self.cluster.clone();
         // Rows of a channel are worth knowing at once.
         let pace = if interest.channel.is_some() { Pace::Prompt } else { Pace::Flushed };
-        Ok(Box::new(ClusterSubscription::new(cluster, interest, pace, Numbers::Doors)?))
+        let mut subscription = ClusterSubscription::new(cluster, interest, pace, Numbers::Doors)?;
+        subscription.go_on_after(places);
+        Ok(Box::new(subscription))
     }
 
     fn history_of(

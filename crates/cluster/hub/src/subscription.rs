@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use khz_link::limits::VERSION;
 use khz_model::{
-    Bell, ChannelTerms, Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share,
-    Subscription,
+    Bell, ChannelTerms, Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, RowNumber,
+    Share, Subscription,
 };
 
 use crate::cluster::Cluster;
@@ -356,6 +356,19 @@ impl ClusterSubscription {
         self.cursors.push(cursor);
     }
 
+    /// Its reader has the rows of nodes up to these, by an earlier subscription to the same channel.
+    pub fn go_on_after(&mut self, places: &[(NodeName, RowNumber)]) {
+        for cursor in &mut self.cursors {
+            let place = places.iter().find(|(node, _)| *node == cursor.node.name);
+            place.into_iter().for_each(|(_, last)| cursor.go_on_after(*last));
+        }
+    }
+
+    /// True once each node that is up has answered it.
+    pub fn is_served(&self) -> bool {
+        self.cursors.iter().all(Cursor::is_served)
+    }
+
     /// Its cursors hold this many bytes.
     pub fn counted(&self, held: u64) {
         // A subscription that is open is never refused: only new ones are.
@@ -476,6 +489,11 @@ impl Subscription for ClusterSubscription {
         self.cluster.newcomers.hear(bell);
         self.cursors.iter_mut().for_each(|cursor| cursor.ring(bell));
         true
+    }
+
+    fn places(&self) -> Vec<(NodeName, RowNumber)> {
+        let place = |cursor: &Cursor| Some((cursor.node.name.clone(), cursor.last_number()?));
+        self.cursors.iter().filter_map(place).collect()
     }
 
     fn notices(&mut self) -> Vec<Notice> {

@@ -78,6 +78,17 @@ pub trait Query: Send + Sync {
     /// Rows as they come, until the subscription is dropped; dropping it cancels it.
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError>;
 
+    /// The same, for a reader that had another subscription: where the rows of a node come in the same lane as there, they go on
+    /// after the last one that the reader has ([`Subscription::places`]).
+    fn subscribe_after(
+        &self,
+        interest: Interest,
+        places: &[(NodeName, RowNumber)],
+    ) -> Result<Box<dyn Subscription>, QueryError> {
+        let _ = places;
+        self.subscribe(interest)
+    }
+
     /// Rows of one node of the last `span`, oldest first, evenly thinned to at most `rows_max`; `None`: it
     /// has none. More than [`HISTORY_READINGS_MAX`] are refused.
     fn history_of(
@@ -201,6 +212,11 @@ pub trait Subscription: Send {
 
     /// The rate that was granted.
     fn rate(&self) -> Rate;
+
+    /// The last row of each node that was handed out, as far as they have numbers.
+    fn places(&self) -> Vec<(NodeName, RowNumber)> {
+        Vec::new()
+    }
 
     /// News for the reader since the last call: a node refused or lowered the rate, runs as asked again, has gone
     /// or is back.

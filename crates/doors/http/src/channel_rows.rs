@@ -9,7 +9,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_channel::{Definition, Kept};
 use khz_door::{Caller, Connection};
-use khz_model::{Bell, Interest};
+use khz_model::{Bell, Interest, NodeName, RowNumber};
 
 use crate::event_stream::{Due, EventStream, Source, place};
 use crate::json;
@@ -87,7 +87,7 @@ pub(crate) async fn channel_stream(
     caller.check_rate(kept.interest.rate)?;
     let open = place(&app, &caller, client)?;
     app.turns.next(Queue::Answers).await;
-    let rows = rows(&app, &kept, changes)?;
+    let rows = rows(&app, &kept, changes, &[])?;
     connection.set_streaming();
     let (rate, closing) = (kept.interest.rate, app.closing.clone());
     let rows = ChannelRows { rows, kept, revision, changes, caller, app, bell: None };
@@ -104,11 +104,11 @@ fn changed(kept: &Kept) -> String {
     event
 }
 
-/// A subscription to a channel.
-fn rows(app: &App, kept: &Kept, changes: bool) -> Result<Rows, Refusal> {
+/// A subscription to a channel, for a reader that has the rows up to these places.
+fn rows(app: &App, kept: &Kept, changes: bool, places: &[(NodeName, RowNumber)]) -> Result<Rows, Refusal> {
     let interest = kept.interest.clone();
     let patterns = interest.patterns.clone();
-    let subscription = app.query.subscribe(interest);
+    let subscription = app.query.subscribe_after(interest, places);
     let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
     let first = misses::event(&misses::of(&*app.query, &patterns));
@@ -139,8 +139,10 @@ impl ChannelRows {
         // The definition may be the same, and a channel that it uses is not. And what becomes of rows elsewhere is of no matter here.
         if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
-            let rows = rows(&self.app, &kept, self.changes)?;
-            self.rows = rows.beginning_with(changed(&kept));
+            let rows = rows(&self.app, &kept, self.changes, &self.rows.places())?;
+            // What it has fetched already comes first.
+            let first = self.rows.rest() + &changed(&kept);
+            self.rows = rows.beginning_with(first);
             self.bell.iter().for_each(|bell| _ = self.rows.ring(Bell::clone(bell)));
         }
         (self.kept, self.revision) = (kept, revision);

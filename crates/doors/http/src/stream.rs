@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_door::{Caller, Connection};
-use khz_model::{Bell, Delivery, Interest, Rate, Reading, Row, Subscription};
+use khz_model::{Bell, Delivery, Interest, NodeName, Rate, Reading, Row, RowNumber, Subscription};
 
 use crate::channel_rows;
 use crate::counters::{Counters, count, count_n};
@@ -106,10 +106,22 @@ impl Rows {
         count_n(&self.counters.stream_rows_lost, pushed.lost);
     }
 
-    /// Encodes waiting rows until there is enough for an event; `true`: there are more.
-    fn encode(&mut self, events: &mut String) -> bool {
+    /// The last row of each node that was fetched.
+    pub fn places(&self) -> Vec<(NodeName, RowNumber)> {
+        self.subscription.places()
+    }
+
+    /// The events of all rows that were fetched, for a reader that goes on with another subscription.
+    pub fn rest(&mut self) -> String {
+        let mut events = std::mem::take(&mut self.first);
+        self.encode(&mut events, usize::MAX);
+        events
+    }
+
+    /// Encodes waiting rows until there are this many bytes; `true`: there are more.
+    fn encode(&mut self, events: &mut String, bytes: usize) -> bool {
         while let Some(delivery) = self.waiting.front() {
-            if events.len() >= EVENT_BYTES {
+            if events.len() >= bytes {
                 return true;
             }
             let before = events.len();
@@ -156,7 +168,7 @@ impl Source for Rows {
             notices(&news, &mut events);
             self.waiting = deliveries.into();
         }
-        if self.encode(&mut events) { Due::More(events) } else { Due::Events(events) }
+        if self.encode(&mut events, EVENT_BYTES) { Due::More(events) } else { Due::Events(events) }
     }
 
     fn held(&self) -> u64 {

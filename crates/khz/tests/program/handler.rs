@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::channels::{agent, ask};
+use crate::exposition::get_at;
 use crate::process::{Ended, Running, code, err, out, run, until};
 
 /// A folder with a module and a recording; removed at the end.
@@ -217,4 +218,58 @@ fn a_program_is_pushed_executed_on_each_node_replaced_listed_and_removed() {
     assert!(err(&order(&hub, &["handler", "rm", "plain"])).contains("has no program"));
     assert_eq!(code(&order(&hub, &["handler", "rm", "counted"])), 0);
     assert!(err(&ask(&hub, &["handler", "list"])).contains("there are no programs"));
+}
+
+/// The times of the rows that a command prints as JSON.
+fn times(printed: &str) -> Vec<String> {
+    let time = |line: &str| {
+        let row: Value = serde_json::from_str(line).ok()?;
+        row["values"].is_object().then(|| row["time"].to_string())
+    };
+    printed.lines().filter_map(time).collect()
+}
+
+#[test]
+fn a_program_is_replaced_again_and_again_and_no_row_is_lost_or_comes_twice() {
+    let desk = Desk::new("replaced");
+    let hub = Running::start_hub(&["--store", &desk.path("store")]);
+    let _node = agent(&hub, "n1", &["--handlers", "programs"]);
+    let push = |version: u32| {
+        let module = desk.module("version.wasm", &counter(&version.to_string()));
+        order(&hub, &["handler", "push", &module, "--to", "counted"])
+    };
+    let first = desk.module("first.wasm", &counter("1"));
+    let words = ["handler", "push", &first, "--to", "counted", "load.*", "--rate", "20Hz", "--keep", "1h"];
+    let pushed = order(&hub, &words);
+    assert_eq!(code(&pushed), 0, "{}", err(&pushed));
+    let follow = |words: &[&str]| {
+        let mut follow = hub.beside(words);
+        follow.args(["--for", "15s", "--json"]).stdout(std::process::Stdio::piped());
+        follow.spawn().unwrap()
+    };
+    let rows = follow(&["watch", "n1:load.*", "--rate", "20Hz"]);
+    let (one, other) = (follow(&["channel", "watch", "counted"]), follow(&["channel", "watch", "counted"]));
+    std::thread::sleep(Duration::from_secs(3));
+    for version in 2..10 {
+        assert_eq!(code(&push(version)), 0);
+        std::thread::sleep(Duration::from_millis(150 * u64::from(version)));
+    }
+    let printed = |child: std::process::Child| times(&out(&child.wait_with_output().unwrap()));
+    let rows = printed(rows);
+    for follower in [one, other].map(printed) {
+        let (begin, end) = (&follower[0], follower.last().unwrap());
+        let place = |time| rows.iter().position(|row| row == time).unwrap();
+        assert_eq!(follower, rows[place(begin)..=place(end)], "no row lost, none twice");
+        assert!(follower.len() > 200);
+        // The store has the same.
+        let second = |time: &str| time.trim_matches('"').parse::<f64>().unwrap();
+        let (begin, end) = (second(begin), second(end));
+        let span = ((end - begin) * 1e3) as u64 + 20;
+        let query = format!("count_over_time(khz_channel_counted%5B{span}ms%5D)&time={:.3}", end + 0.01);
+        until(Duration::from_secs(30), "the store has all of these rows, each once", || {
+            let answer: Value =
+                serde_json::from_str(&get_at(&hub, &format!("/api/v1/query?query={query}"))).unwrap();
+            answer["data"]["result"][0]["value"][1].as_str() == Some(&follower.len().to_string())
+        });
+    }
 }

@@ -9,8 +9,8 @@ use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
     ChannelTerms, Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query,
-    QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Series,
-    Snapshot, Subscription, WaitFor, Wanted, look::Show, metric::Text,
+    QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, RowNumber, Sample,
+    Series, Snapshot, Subscription, WaitFor, Wanted, look::Show, metric::Text,
 };
 use khz_parse::KnownFiles;
 
@@ -393,6 +393,14 @@ impl Query for NodeQuery {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        self.subscribe_after(interest, &[])
+    }
+
+    fn subscribe_after(
+        &self,
+        interest: Interest,
+        places: &[(NodeName, RowNumber)],
+    ) -> Result<Box<dyn Subscription>, QueryError> {
         let Interest { patterns, rate, exact, channel } = &interest;
         // As at a hub that does not know the nodes: the reader waits for them.
         if channel.is_some() && self.for_this_node(patterns).0.is_empty() {
@@ -406,7 +414,10 @@ impl Query for NodeQuery {
         let patterns = if channel.is_some() { vec![Pattern::everything()] } else { wish.patterns.clone() };
         let follow = |lane| LaneSubscription::new(node.clone(), lane, patterns, *rate, inbox);
         match self.opener.open(wish.clone()).and_then(follow) {
-            Ok(subscription) => Ok(Box::new(subscription)),
+            Ok(mut subscription) => {
+                places.iter().for_each(|(_, last)| subscription.go_on_after(*last));
+                Ok(Box::new(subscription))
+            }
             Err(refusal) if channel.is_some() && refusal.is_for_now() => {
                 Ok(Box::new(Waiting::new(node, *rate, wish, self.opener.clone(), room, &refusal)))
             }

@@ -159,6 +159,11 @@ impl PastColumns {
     }
 }
 
+/// The number of the row at which a cursor is; `None`: there was none yet.
+fn number(cursor: &Cursor) -> Option<u64> {
+    cursor.decoder().next_row().checked_sub(1)
+}
+
 /// The memory of a reader for a lane with this number of slots, if it wants `selected` of them: for each slot its value, its state and
 /// whether it has changed, with spare room in lists (28); for each wanted slot its number, and the series if the lane has others, too.
 fn bytes_of(slots: usize, selected: usize) -> u64 {
@@ -241,6 +246,29 @@ impl LaneSubscription {
         })
     }
 
+    /// Goes back to the row after this one, if that is a row of this lane.
+    pub fn go_on_after(&mut self, last: RowNumber) {
+        if last.epoch != self.lane.ring.label().epoch {
+            return;
+        }
+        let mut cursor = Cursor::new(self.lane.ring.clone(), self.lane.ring.oldest());
+        loop {
+            match cursor.advance() {
+                Event::Row if number(&cursor) >= Some(last.number) => break,
+                Event::UpToDate => break,
+                Event::Row | Event::Block => {}
+            }
+        }
+        // If that row is not there any more, the oldest one is the next.
+        self.is_first = number(&cursor) > Some(last.number);
+        if let Some(block) = cursor.decoder().header() {
+            self.columns.enter(&self.lane, &self.patterns, block);
+            self.period = block.period;
+        }
+        cursor.take_lost();
+        self.cursor = cursor;
+    }
+
     /// What the reader does not know yet of series that are left out.
     fn lacks(&mut self) -> Option<String> {
         let changed = self.lane.lacks_changed();
@@ -272,7 +300,6 @@ impl Subscription for LaneSubscription {
 
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
-        let number = |cursor: &Cursor| cursor.decoder().next_row().checked_sub(1);
         let mut rows = Vec::new();
         if std::mem::take(&mut self.is_first) {
             rows.push(self.columns.row(self.cursor.decoder()));
@@ -320,6 +347,12 @@ impl Subscription for LaneSubscription {
             self.prompt = Prompt::new(self.lane.clone(), &self.inbox, lane::Bell::Call(bell.clone())).ok();
         }
         self.prompt.is_some()
+    }
+
+    fn places(&self) -> Vec<(NodeName, RowNumber)> {
+        let epoch = self.lane.ring.label().epoch;
+        let last = number(&self.cursor).filter(|_| !self.is_first);
+        last.map(|number| (self.node.clone(), RowNumber { epoch, number })).into_iter().collect()
     }
 
     fn notices(&mut self) -> Vec<Notice> {

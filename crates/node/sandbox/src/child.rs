@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::process::ExitCode;
 
 use khz_model::{Nanos, Pattern};
+use khz_program::{Program, ProgramError, ProgramHash};
 use khz_ring::{Reader, Shared};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -145,17 +146,27 @@ impl Child {
 
     fn begin(&mut self, begin: Begin, ring: Option<OwnedFd>) -> Option<()> {
         let number = begin.number;
-        match self.begun(begin, ring) {
-            Ok(program) => {
-                self.programs.push((program, Nanos(0)));
-                Some(())
+        let known = self.programs.iter().position(|(program, _)| program.number == number);
+        let wrong = match (program(&begin), known) {
+            (Ok(program), Some(at)) => {
+                self.programs[at].0.replace(program);
+                None
             }
-            Err(why) => self.talk.tell(&News::Failed { number, why }).then_some(()),
-        }
+            (Ok(program), None) => {
+                let begun = self.begun(program, begin, ring);
+                begun.map(|begun| self.programs.push((begun, Nanos(0)))).err()
+            }
+            (Err(why), known) => {
+                // The one before is not wanted any more.
+                known.map(|at| self.programs.swap_remove(at));
+                Some(why)
+            }
+        };
+        wrong.is_none_or(|why| self.talk.tell(&News::Failed { number, why })).then_some(())
     }
 
-    fn begun(&self, begin: Begin, ring: Option<OwnedFd>) -> Result<Runner, String> {
-        let Begin { number, after, ring_bytes, is_nameless, hash, patterns, packed } = begin;
+    fn begun(&self, program: Program, begin: Begin, ring: Option<OwnedFd>) -> Result<Runner, String> {
+        let Begin { number, ring_bytes, is_nameless, patterns, .. } = begin;
         if self.programs.len() >= PROGRAMS_MAX {
             return Err(format!("a node executes {PROGRAMS_MAX} programs at most"));
         }
@@ -163,8 +174,21 @@ impl Child {
         let ring = Reader::of_shared(Shared { file, size: ring_bytes, is_nameless })?;
         let patterns: Result<Vec<Pattern>, _> = patterns.iter().map(|text| Pattern::new(text)).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
-        Runner::new(number, &packed, hash, patterns, ring, after).map_err(|error| error.to_string())
+        Ok(Runner::new(number, program, patterns, ring))
     }
+}
+
+/// The module of a program, checked.
+///
+/// # Errors
+/// It is no program, or another one than its name says.
+fn program(begin: &Begin) -> Result<Program, String> {
+    let module = khz_program::unpack(&begin.packed);
+    let module = module.and_then(|module| match ProgramHash::of(&module) == ProgramHash::from(begin.hash) {
+        true => Program::new(&module),
+        false => Err(ProgramError::Damaged),
+    });
+    module.map_err(|error| error.to_string())
 }
 
 /// A message, and the descriptor that came along.

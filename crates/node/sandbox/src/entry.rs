@@ -15,9 +15,7 @@ pub(crate) struct Entry {
     wish: ProgramWish,
     rows: OutsideRows,
     pub counts: Arc<Counts>,
-    /// It takes only rows after this time; `None`: those that come.
-    after: Option<Nanos>,
-    /// The child has it.
+    /// The child has it, in its present version.
     pub has_begun: bool,
 }
 
@@ -26,12 +24,12 @@ impl Entry {
     ///
     /// # Errors
     /// There is no memory for its lane.
-    pub fn new(number: u32, wish: ProgramWish, after: Option<Nanos>) -> Result<Self, QueryError> {
+    pub fn new(number: u32, wish: ProgramWish) -> Result<Self, QueryError> {
         let name = &wish.terms.name;
         let rows = OutsideRows::new(&wish.node, name, wish.input.period())
             .map_err(|error| refused(name, &error.to_string()))?;
         let counts = Arc::new(Counts::of(Instance::from_kernel(name.as_str().as_bytes())));
-        Ok(Entry { number, wish, rows, counts, after, has_begun: false })
+        Ok(Entry { number, wish, rows, counts, has_begun: false })
     }
 
     /// The channel.
@@ -51,11 +49,16 @@ impl Entry {
             && self.wish.input.epoch() == wish.input.epoch()
     }
 
-    /// If a wish is for another version of this program, whose readers have left: when they did.
-    pub fn was_left_for(&self, wish: &ProgramWish) -> Option<Nanos> {
-        let is_other = self.channel() == &wish.terms.name && self.wish.input.epoch() == wish.input.epoch();
-        let (readers, left) = self.lane().readers();
-        (is_other && readers == 0 && left > Nanos(0)).then_some(left)
+    /// Whether a wish is for another version of this program, for the same rows.
+    pub fn is_other_of(&self, wish: &ProgramWish) -> bool {
+        self.wish.terms.name == wish.terms.name
+            && self.wish.patterns == wish.patterns
+            && self.wish.input.epoch() == wish.input.epoch()
+    }
+
+    /// The version of this wish is executed from the next row on. The lane stays, so its readers miss no row, and get none twice.
+    pub fn replace(&mut self, wish: ProgramWish) {
+        (self.wish, self.has_begun) = (wish, false);
     }
 
     /// Whether nobody has read it for this long.
@@ -74,7 +77,6 @@ impl Entry {
             ring.map_err(|errno| format!("its rows cannot be shared with the child process: {errno}"))?;
         let begin = Begin {
             number: self.number,
-            after: self.after,
             ring_bytes: ring.size,
             is_nameless: ring.is_nameless,
             hash: self.wish.program.hash,
@@ -86,7 +88,7 @@ impl Entry {
 
     /// The child has died: the program begins with the rows that come then. What was between is lost.
     pub fn lose_child(&mut self) {
-        (self.after, self.has_begun) = (None, false);
+        self.has_begun = false;
         self.counts.begin_again();
     }
 

@@ -20,5 +20,21 @@ mod runner;
 mod sandbox;
 mod wire;
 
+/// For the fuzzer: reads bytes as a message of either end. What was read is written as it was read.
+#[doc(hidden)]
+pub fn check_message(bytes: &[u8]) {
+    let mut again = Vec::new();
+    if let Some(order) = wire::Order::take(bytes) {
+        order.put(&mut again);
+        assert_eq!(wire::Order::take(&again), Some(order));
+    }
+    if let Some(news) = wire::News::take(bytes) {
+        news.put(&mut again);
+        let read = wire::News::take(&again);
+        // Numbers that are none are not equal to themselves.
+        assert_eq!(format!("{read:?}"), format!("{:?}", Some(news)));
+    }
+}
+
 pub use confine::{Confined, confine};
 pub use sandbox::{ChildCommand, Sandbox, Settings};

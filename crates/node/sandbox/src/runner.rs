@@ -7,7 +7,7 @@ use khz_block::SchemaDecoder;
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_gather::ProgramCounts;
 use khz_model::{Absence, Nanos, Pattern, Reading};
-use khz_program::{Column, Input, Instance, Limits, Program, ProgramError, ProgramHash, Spent};
+use khz_program::{Column, Input, Instance, Limits, Program, Spent};
 use khz_ring::{Cursor, Event, Reader};
 
 use crate::limits::{REST, REST_MAX, ROWS_A_TURN, SLACK_MAX, SLACK_MIN, SLACK_PART, SOUND_FOR};
@@ -28,8 +28,6 @@ pub(crate) struct Runner {
     patterns: Vec<Pattern>,
     ring: Reader,
     cursor: Cursor,
-    /// Rows up to this time are another program's (boot clock).
-    after: Nanos,
     /// The generation and the number of slots whose columns are known.
     known: Option<(u32, u32)>,
     slots: Vec<u32>,
@@ -58,36 +56,17 @@ struct Failure {
 }
 
 impl Runner {
-    /// Checks a module, and begins at the rows after `after`, or at the next one.
-    ///
-    /// # Errors
-    /// It is no program, or another one than its name says.
-    pub fn new(
-        number: u32,
-        packed: &[u8],
-        hash: [u8; 32],
-        patterns: Vec<Pattern>,
-        ring: Reader,
-        after: Option<Nanos>,
-    ) -> Result<Self, ProgramError> {
-        let module = khz_program::unpack(packed)?;
-        if ProgramHash::of(&module) != ProgramHash::from(hash) {
-            return Err(ProgramError::Damaged);
-        }
-        let program = Program::new(&module)?;
-        let at = if after.is_some() { ring.oldest() } else { ring.newest() };
-        let mut cursor = Cursor::new(ring.clone(), at);
-        if after.is_none() {
-            cursor.seek_newest();
-            cursor.take_lost();
-        }
-        Ok(Runner {
+    /// Begins a program at the next row.
+    pub fn new(number: u32, program: Program, patterns: Vec<Pattern>, ring: Reader) -> Self {
+        let mut cursor = Cursor::new(ring.clone(), ring.newest());
+        cursor.seek_newest();
+        cursor.take_lost();
+        Runner {
             number,
             program,
             patterns,
             ring,
             cursor,
-            after: after.unwrap_or_default(),
             known: None,
             slots: Vec::new(),
             columns: Vec::new(),
@@ -102,7 +81,14 @@ impl Runner {
             failures: 0,
             newest: Nanos(0),
             message: Vec::new(),
-        })
+        }
+    }
+
+    /// Another program takes its place: with the row after its last one, and with an empty memory.
+    pub fn replace(&mut self, program: Program) {
+        self.spent = self.spent_all();
+        (self.program, self.instance, self.is_refused) = (program, None, false);
+        self.failure = Failure { is_told: self.failure.is_told, ..Failure::default() };
     }
 
     /// Takes the rows that are there, but not more than a turn's. Returns when to come again; `None`: the agent has gone.
@@ -193,9 +179,6 @@ impl Runner {
         let stamp = self.cursor.decoder().stamp();
         self.newest = stamp.boot;
         let lost = self.cursor.take_lost();
-        if stamp.boot <= self.after {
-            return Some(());
-        }
         self.rows_lost += lost;
         self.lost += lost;
         if self.is_refused || now < self.failure.until {

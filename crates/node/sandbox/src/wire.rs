@@ -12,7 +12,8 @@ const PATTERNS_MAX: usize = 256;
 /// From the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Execute a program. The ring with its rows comes along as a descriptor.
+    /// Execute a program. The ring with its rows comes along as a descriptor. If the child has a program with this number, the
+    /// new one gets the row after the last one of that.
     Begin(Begin),
     /// It is not wanted any more.
     End { number: u32 },
@@ -22,8 +23,6 @@ pub(crate) enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Begin {
     pub number: u32,
-    /// Only rows that were gathered after this time (boot clock); `None`: only rows that come from now on.
-    pub after: Option<Nanos>,
     /// Bytes of the ring's data, and whether it is anonymous memory.
     pub ring_bytes: u64,
     pub is_nameless: bool,
@@ -60,7 +59,6 @@ impl Order {
             Order::Begin(begin) => {
                 out.push(1);
                 put(out, begin.number);
-                out.extend(begin.after.map_or(u64::MAX, |after| after.0).to_le_bytes());
                 out.extend(begin.ring_bytes.to_le_bytes());
                 out.push(begin.is_nameless.into());
                 out.extend(begin.hash);
@@ -81,7 +79,6 @@ impl Order {
         match left.byte()? {
             1 => {
                 let number = left.number()?;
-                let after = Some(left.long()?).filter(|&after| after != u64::MAX).map(Nanos);
                 let ring_bytes = left.long()?;
                 let is_nameless = left.byte()? != 0;
                 let hash = *left.bytes(32)?.first_chunk()?;
@@ -89,7 +86,7 @@ impl Order {
                 let patterns = (count <= PATTERNS_MAX)
                     .then(|| (0..count).map(|_| left.text(TEXT_MAX)).collect::<Option<_>>())??;
                 let packed = left.0.to_vec();
-                Some(Order::Begin(Begin { number, after, ring_bytes, is_nameless, hash, patterns, packed }))
+                Some(Order::Begin(Begin { number, ring_bytes, is_nameless, hash, patterns, packed }))
             }
             2 => Some(Order::End { number: left.number()? }),
             _ => None,
@@ -234,7 +231,6 @@ mod tests {
     fn orders() -> Vec<Order> {
         let begin = Begin {
             number: 7,
-            after: Some(Nanos(5)),
             ring_bytes: 1 << 16,
             is_nameless: true,
             hash: [3; 32],
@@ -242,7 +238,7 @@ mod tests {
             packed: vec![1, 2, 3],
         };
         vec![
-            Order::Begin(Begin { after: None, is_nameless: false, packed: vec![], ..begin.clone() }),
+            Order::Begin(Begin { is_nameless: false, packed: vec![], ..begin.clone() }),
             Order::Begin(begin),
             Order::End { number: 9 },
         ]

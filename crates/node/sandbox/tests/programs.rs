@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use khz_gather::{Agent, Handlers, Plan, ProgramCounts, Programs};
 use khz_model::{
     ChannelName, ChannelTerms, Delivery, Interest, NodeName, Notice, Pattern, QueryError, Rate, Reading,
-    Stamp, Subscription,
+    RowNumber, Stamp, Subscription,
 };
 use khz_plan::{Handler, PackedProgram, Values};
 use khz_program::ProgramHash;
@@ -101,6 +101,12 @@ impl Node {
     fn try_follow(&self, name: &str, program: PackedProgram, hz: u64) -> Result<Followed, QueryError> {
         let rows = self.agent.query().subscribe(interest(name, program, hz))?;
         Ok(Followed { rows, values: Vec::new(), notices: Vec::new(), lost: 0 })
+    }
+
+    /// For a reader that has the rows up to these places.
+    fn follow_after(&self, name: &str, module: &[u8], hz: u64, places: &[(NodeName, RowNumber)]) -> Followed {
+        let rows = self.agent.query().subscribe_after(interest(name, packed(module), hz), places);
+        Followed { rows: rows.unwrap(), values: Vec::new(), notices: Vec::new(), lost: 0 }
     }
 
     fn counts(&self, channel: &str) -> ProgramCounts {
@@ -306,48 +312,62 @@ fn a_program_that_replaces_another_goes_on_with_the_row_after_its_last() {
     let mut all = node.agent.query().subscribe(plain).unwrap();
     let mut stamps: Vec<Stamp> = Vec::new();
     let mut taken: Vec<Stamp> = Vec::new();
-    let mut first = node.follow("replaced", &counter(), 100);
-    first.until("rows", |rows| rows.values.len() > 20);
-    for version in 0..5 {
+    let mut present = node.follow("replaced", &counter(), 100);
+    // A reader that does not know of the new versions.
+    let mut other = node.follow("replaced", &counter(), 100);
+    present.until("rows", |rows| rows.values.len() > 20);
+    for version in 0..8 {
         // Another module with the same behaviour: a number more in its code.
-        let mut second = {
-            first.take();
-            let taken_until = first.values.last().unwrap().0.boot;
-            taken.extend(first.values.iter().map(|(stamp, _)| *stamp));
-            drop(first);
-            std::thread::sleep(Duration::from_millis(30 * version));
-            let next = module(&format!(
-                "(drop (i32.const {version})) (call $put (i32.const 0) (call $count)) (i32.const 1)"
-            ));
-            let mut second = node.follow("replaced", &next, 100);
-            second.until("rows", |rows| rows.values.len() > 20);
-            assert!(second.values[0].0.boot > taken_until);
-            second
-        };
-        second.take();
+        let next = module(&format!(
+            "(drop (i32.const {version})) (call $put (i32.const 0) (call $count)) (i32.const 1)"
+        ));
+        if version % 2 == 0 {
+            present.take();
+        }
+        let places = present.rows.places();
+        taken.extend(std::mem::take(&mut present.values).iter().map(|(stamp, _)| *stamp));
+        std::thread::sleep(Duration::from_millis(7 * version));
+        // Readers come to the new version before they leave the old one, or afterwards.
+        let left = (version % 4 < 2).then_some(present);
+        let mut second = node.follow_after("replaced", &next, 100, &places);
+        drop(left);
+        second.until("rows of the new version", |rows| {
+            rows.values.len() > 20 && rows.values.iter().any(|(_, n)| *n == 1.0)
+        });
         stamps.extend(all.poll().iter().flat_map(|of| of.rows.iter().map(|row| row.stamp)));
-        first = second;
+        present = second;
     }
-    taken.extend(first.values.iter().map(|(stamp, _)| *stamp));
-    let (begin, end) = (taken[0].boot, taken.last().unwrap().boot);
-    let missing = |stamp: &&Stamp| {
-        (begin..=end).contains(&stamp.boot) && !taken.iter().any(|taken| taken.boot == stamp.boot)
-    };
-    // What a version had computed, and no reader had fetched when it was left, is lost: a few rows.
-    let missing: Vec<_> = stamps.iter().filter(missing).collect();
-    assert!(missing.len() <= 20, "{} of {} rows", missing.len(), stamps.len());
-    assert!(taken.windows(2).all(|two| two[0].boot < two[1].boot), "no row twice");
+    taken.extend(present.values.iter().map(|(stamp, _)| *stamp));
+    other.take();
+    let had = other.values.iter().map(|(stamp, _)| *stamp).collect();
+    for taken in [taken, had] {
+        let (begin, end) = (taken[0].boot, taken.last().unwrap().boot);
+        let between = stamps.iter().filter(|stamp| (begin..=end).contains(&stamp.boot));
+        let (of_rows, of_program): (Vec<_>, Vec<_>) =
+            (between.map(|stamp| stamp.boot).collect(), taken.iter().map(|stamp| stamp.boot).collect());
+        assert_eq!(of_rows, of_program, "no row lost, none twice");
+    }
+    assert_eq!(node.counts("replaced")[2], 0);
 }
 
 #[test]
-fn two_versions_of_a_program_run_side_by_side_while_both_are_read() {
+fn the_newest_version_of_a_program_is_executed_for_all_who_read_it() {
     let node = Node::new(None);
+    let negative = module("(call $put (i32.const 0) (f64.neg (call $count))) (i32.const 1)");
     let mut one = node.follow("both", &counter(), 50);
-    let mut two =
-        node.follow("both", &module("(call $put (i32.const 0) (f64.neg (call $count))) (i32.const 1)"), 50);
     one.until("rows", |rows| rows.values.len() > 10);
-    two.until("rows", |rows| rows.values.len() > 10);
-    assert!(
-        one.values.iter().all(|(_, value)| *value > 0.0) && two.values.iter().all(|(_, value)| *value < 0.0)
-    );
+    let mut two = node.follow("both", &negative, 50);
+    one.until("rows of the other", |rows| rows.values.iter().any(|(_, value)| *value < 0.0));
+    two.until("rows", |rows| rows.values.iter().any(|(_, value)| *value < 0.0));
+    let of_one: Vec<_> = one.values.iter().map(|(_, value)| *value).collect();
+    let changed = of_one.iter().position(|value| *value < 0.0).unwrap();
+    assert!(of_one[..changed].iter().enumerate().all(|(at, value)| *value == at as f64 + of_one[0]));
+    assert!(of_one[changed..].iter().enumerate().all(|(at, value)| *value == -(at as f64 + 1.0)));
+    // A version that is none: the one before is not executed any more, and the one after is.
+    let mut broken =
+        node.try_follow("both", PackedProgram { hash: [1; 32], packed: vec![7; 100].into() }, 50).unwrap();
+    broken.until("a notice", |rows| rows.says("damaged"));
+    let mut again = node.follow("both", &counter(), 50);
+    again.until("rows", |rows| rows.values.iter().any(|(_, value)| *value == 5.0));
+    one.until("rows", |rows| rows.values.last().is_some_and(|(_, value)| *value > 4.0));
 }

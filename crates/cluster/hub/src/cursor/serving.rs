@@ -76,6 +76,13 @@ impl Cursor {
         (self.pace, self.has_answered) = (None, false);
     }
 
+    /// True if a lane serves its subscription, or none will now.
+    pub fn is_served(&self) -> bool {
+        let node = self.node.lock();
+        let subscription = self.subscribed.and_then(|number| node.subscriptions().get(number));
+        !node.link().is_up() || subscription.is_none_or(|one| one.lane().is_some() || one.is_refused())
+    }
+
     /// True if the node has too many subscriptions for this channel. The cursor tries again whenever something comes.
     pub fn waits_for_room(&self) -> bool {
         self.is_of_channel() && self.subscribed.is_none()

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use khz_channel::Registry;
 use khz_model::metric::Unit;
 use khz_model::{
-    Delivery, Interest, Kind, Metric, Nanos, Notice, Pattern, Query, Rate, Repeats, Row, Series,
-    Subscription, ValueType,
+    Delivery, Interest, Kind, Metric, Nanos, NodeName, Notice, Pattern, Query, Rate, Repeats, Row, RowNumber,
+    Series, Subscription, ValueType,
 };
 use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
 
@@ -140,6 +140,21 @@ struct Feeds {
 struct Feed {
     interest: Interest,
     subscription: Option<Box<dyn Subscription>>,
+    /// The last rows by the definition before, if the channel was changed.
+    places: Vec<(NodeName, RowNumber)>,
+}
+
+impl Feed {
+    /// True if this is the channel of the interest, perhaps by another definition.
+    fn is_of_same_channel(&self, interest: &Interest) -> bool {
+        let name = |interest: &Interest| interest.channel.as_ref().map(|terms| terms.name.clone());
+        name(&self.interest).is_some() && name(&self.interest) == name(interest)
+    }
+
+    /// The last row of each node.
+    fn places(&self) -> Vec<(NodeName, RowNumber)> {
+        self.subscription.as_ref().map_or_else(|| self.places.clone(), |subscription| subscription.places())
+    }
 }
 
 impl Feeds {
@@ -153,7 +168,9 @@ impl Feeds {
         for interest in interests {
             let known = before.iter().position(|feed| feed.interest == interest);
             let subscription = known.and_then(|at| before.swap_remove(at).subscription);
-            self.all.push(Feed { interest, subscription });
+            let changed = before.iter().find(|feed| feed.is_of_same_channel(&interest));
+            let places = changed.map(Feed::places).unwrap_or_default();
+            self.all.push(Feed { interest, subscription, places });
         }
         self.revision = Some(revision);
     }
@@ -161,10 +178,10 @@ impl Feeds {
     /// Everything that has come.
     fn poll(&mut self, query: &dyn Query) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
-        for Feed { interest, subscription } in &mut self.all {
+        for Feed { interest, subscription, places } in &mut self.all {
             // Before the first node reports, patterns select nothing.
             if subscription.is_none() {
-                *subscription = query.subscribe(interest.clone()).ok();
+                *subscription = query.subscribe_after(interest.clone(), places).ok();
             }
             let Some(subscription) = subscription else { continue };
             deliveries.extend(subscription.poll());

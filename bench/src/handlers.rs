@@ -16,16 +16,26 @@ use crate::spread::Spread;
 use crate::store::folder::Scratch;
 use crate::table::{Table, figure};
 
+mod child;
+
 /// The suite and its sections.
 pub static SUITE: Suite = Suite {
     name: "handlers",
     about: "programs for rows (WebAssembly)",
-    sections: &[Section {
-        name: "mean",
-        seconds: (20, 5),
-        about: "the mean of 100 series, by examples/handlers/mean.c and in Rust; the start of a program",
-        run,
-    }],
+    sections: &[
+        Section {
+            name: "mean",
+            seconds: (20, 5),
+            about: "the mean of 100 series, by examples/handlers/mean.c and in Rust; the start of a program",
+            run,
+        },
+        Section {
+            name: "child",
+            seconds: (90, 30),
+            about: "the child process: from the wish for a program to its first row; wake-ups, CPU, memory",
+            run: child::run,
+        },
+    ],
 };
 
 const SERIES: usize = 100;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, Handlers, Plan};
-use khz_model::{ChannelName, ChannelTerms, Interest, NodeName, Pattern, Query, Rate, Subscription};
+use khz_model::{ChannelName, ChannelTerms, Interest, NodeName, Pattern, Rate, Subscription};
 use khz_plan::{Handler, PackedProgram, Values};
 use khz_program::ProgramHash;
 use khz_sandbox::{ChildCommand, Sandbox, Settings};
@@ -92,7 +92,8 @@ fn agent(module: &[u8], hz: u64) -> Result<(Agent, Interest), BenchError> {
     let sandbox = Sandbox::new(Settings { child, allowed: None }).map_err(|error| wrong(&error))?;
     let mut plan = Plan::new("/", NodeName::new("n1").map_err(|error| wrong(&error))?);
     plan.sources.retain(|source| source.file.name == "vmstat");
-    (plan.handlers, plan.programs) = (Handlers::Programs, Some(Arc::new(sandbox)));
+    plan.handlers = Handlers::Programs;
+    plan.programs = Some(Arc::new(sandbox));
     let agent = Agent::start(plan).map_err(|error| wrong(&error))?;
     let packed = khz_program::pack(module).map_err(|error| wrong(&error))?.into();
     let program = PackedProgram { hash: *ProgramHash::of(module).bytes(), packed };

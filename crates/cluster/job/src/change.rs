@@ -73,6 +73,7 @@ impl Start {
         if !self.alias.is_empty() {
             check_id(&self.alias)?;
         }
+        time(self.begin_ms)?;
         let nodes = nodes(&self.id, &self.nodes)?;
         Ok(Start { name: name(&self.name), user: name(&self.user), nodes, ..self })
     }
@@ -95,9 +96,14 @@ impl End {
     /// The change as it is kept.
     pub(crate) fn checked(self) -> Result<Self, JobError> {
         check_id(&self.id)?;
+        time(self.end_ms)?;
         let outcome = self.outcome.as_deref().map(name).filter(|outcome| !outcome.is_empty());
         Ok(End { outcome, ..self })
     }
+}
+
+fn time(ms: Option<i64>) -> Result<(), JobError> {
+    ms.filter(|ms| *ms < 0).map_or(Ok(()), |ms| Err(JobError::Time(ms)))
 }
 
 fn read<T: for<'a> Deserialize<'a>>(text: &[u8]) -> Result<T, JobError> {

@@ -26,6 +26,17 @@ pub enum JobError {
         /// What is wrong.
         problem: String,
     },
+    /// A running job gets a second alias.
+    #[error("job {id} has the alias {alias} already, and a job has one: leave --alias out")]
+    Alias {
+        /// The job.
+        id: String,
+        /// Its alias.
+        alias: String,
+    },
+    /// A time is none at which a job runs.
+    #[error("{0} ms is before 1970: times are milliseconds since then")]
+    Time(i64),
     /// The request is not what it must be.
     #[error("{0}")]
     Unreadable(String),

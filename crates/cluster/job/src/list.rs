@@ -156,7 +156,8 @@ impl JobList {
 
     /// Takes an end, which is checked. A run that has ended stays as it is, but for an outcome that nobody has said.
     pub fn end(&mut self, end: &End, now: i64) -> Result<(u64, Changed), JobError> {
-        let last = self.last(&end.id).cloned().ok_or_else(|| JobError::Unknown(end.id.clone()))?;
+        let last = self.last(&end.id).or_else(|| self.of(&end.id).next_back()).cloned();
+        let last = last.ok_or_else(|| JobError::Unknown(end.id.clone()))?;
         let outcome = last.outcome.clone().filter(|outcome| outcome != LOST).or_else(|| end.outcome.clone());
         let at = end.end_ms.unwrap_or(now).clamp(last.begin, now.max(last.begin));
         let mut changed = Changed::new();
@@ -248,6 +249,9 @@ fn is_late(last: &Job, start: &Start, begin: i64) -> bool {
 /// The run with the nodes of a start, and with what the run lacks.
 fn joined(last: &Job, start: &Start) -> Result<Job, JobError> {
     let or = |old: &String, new: &String| if old.is_empty() { new.clone() } else { old.clone() };
+    if !last.alias.is_empty() && !start.alias.is_empty() && last.alias != start.alias {
+        return Err(JobError::Alias { id: last.id.clone(), alias: last.alias.clone() });
+    }
     let nodes = match start.add {
         true => with(last, &Job { nodes: start.nodes.clone(), ..last.clone() }.node_names())?,
         false => start.nodes.clone(),
@@ -301,7 +305,12 @@ mod tests {
             (found(&list, "4_1"), found(&list, "4_2")),
             (vec![("5".into(), 1)], vec![("4".into(), 2)])
         );
-        assert_eq!(list.last("4_1"), None, "nobody starts or ends it by that");
+        assert_eq!(list.last("4_1"), None, "nobody starts it by that");
+        let second = list.start(&start("5", "4_9"), 15).unwrap_err().to_string();
+        assert!(second.contains("has the alias 4_1 already"), "{second}");
+        let end = End { id: "4_2".into(), outcome: None, end_ms: None };
+        assert_eq!(list.end(&end, 18).unwrap().0, 2, "but ends it");
+        assert!(list.last("4").is_some_and(|job| job.end == Some(18)));
         // Control groups show a job of this id.
         list.see("4_1", &["n9".into()], 20).unwrap();
         assert_eq!(found(&list, "4_1"), [("4_1".into(), 3)]);

@@ -302,7 +302,11 @@ fn put(out: &mut String, job: &Job) {
 impl From<JobError> for Refusal {
     fn from(error: JobError) -> Self {
         let status = match error {
-            JobError::Id { .. } | JobError::Nodes { .. } | JobError::Unreadable(_) => StatusCode::BAD_REQUEST,
+            JobError::Id { .. }
+            | JobError::Nodes { .. }
+            | JobError::Alias { .. }
+            | JobError::Time(_)
+            | JobError::Unreadable(_) => StatusCode::BAD_REQUEST,
             JobError::Unknown(_) | JobError::NotThere(_) => StatusCode::NOT_FOUND,
             JobError::NotLogged(_) | JobError::Log { .. } | JobError::State(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
